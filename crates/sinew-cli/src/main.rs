@@ -1,0 +1,2 @@
+//! The `sinew` command: see `sinew --help`.
+fn main() {}

@@ -1,0 +1,2 @@
+//! Shared memory between domains.
+#![no_std]

@@ -1,0 +1,29 @@
+//! Sinew's core: a messaging fabric for machines with several unlike processors.
+//!
+//! Each layer knows only those above it in this list:
+//!
+//! | layer | what it is for | who uses it |
+//! |---|---|---|
+//! | [`wire`] | varints, CRC-32, a checked cursor | `frame`, `rpc` |
+//! | [`frame`] | packets on byte streams: HDLC, length prefix, COBS | links over UARTs, sockets, pipes |
+//! | [`link`] | the seam: a packet link, its conformance suite, and the block queue as a link | drivers, `rpc` |
+//! | [`rpc`] | typed calls: the client and server engines of pw_rpc | generated code, drivers |
+//! | [`time`] | an instant as a number | all |
+//!
+//! Everything here is sans-IO: bytes in, bytes out. Time is an argument, output goes into a place
+//! that the caller gives, every call does a bounded amount of work, there is no heap, and no input
+//! leads to a panic.
+#![no_std]
+#![forbid(unsafe_code)]
+
+#[cfg(any(test, feature = "conformance"))]
+extern crate std;
+
+#[cfg(feature = "micropb")]
+pub use micropb;
+
+pub mod frame;
+pub mod link;
+pub mod rpc;
+pub mod time;
+pub mod wire;

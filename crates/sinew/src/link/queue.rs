@@ -1,0 +1,1 @@
+//! The seam over the block queue of `sinew-shm`.
