@@ -50,7 +50,10 @@ pub struct Raw<const N: usize> {
 impl<const N: usize> Raw<N> {
     /// A message of these bytes; `None` where there are more than `N`.
     pub fn new(bytes: &[u8]) -> Option<Self> {
-        let mut raw = Raw { len: bytes.len(), bytes: [0; N] };
+        let mut raw = Raw {
+            len: bytes.len(),
+            bytes: [0; N],
+        };
         raw.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
         Some(raw)
     }
@@ -63,7 +66,10 @@ impl<const N: usize> Raw<N> {
 
 impl<const N: usize> Default for Raw<N> {
     fn default() -> Self {
-        Raw { len: 0, bytes: [0; N] }
+        Raw {
+            len: 0,
+            bytes: [0; N],
+        }
     }
 }
 

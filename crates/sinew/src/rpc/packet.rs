@@ -62,7 +62,12 @@ pub struct Route {
 impl Route {
     /// The route of a call of `method`.
     pub const fn new(channel: u32, method: MethodId, call_id: u32) -> Route {
-        Route { channel, service: method.service, method: method.method, call_id }
+        Route {
+            channel,
+            service: method.service,
+            method: method.method,
+            call_id,
+        }
     }
 }
 
@@ -93,12 +98,24 @@ impl<'a> Packet<'a> {
     pub fn decode(bytes: &'a [u8]) -> Result<Packet<'a>, PacketError> {
         let mut packet = Packet {
             packet_type: PacketType::REQUEST,
-            route: Route { channel: 0, service: 0, method: 0, call_id: 0 },
+            route: Route {
+                channel: 0,
+                service: 0,
+                method: 0,
+                call_id: 0,
+            },
             payload: &[],
             status: Status::OK,
         };
-        packet.read(Reader::new(bytes)).ok_or(PacketError::Malformed)?;
-        let Route { channel, service, method, .. } = packet.route;
+        packet
+            .read(Reader::new(bytes))
+            .ok_or(PacketError::Malformed)?;
+        let Route {
+            channel,
+            service,
+            method,
+            ..
+        } = packet.route;
         if channel == 0 || service == 0 || method == 0 {
             return Err(PacketError::ZeroId);
         }

@@ -1,0 +1,223 @@
+//! The engine's own record of open server calls: one entry per static slot.
+//!
+//! Only calls that outlive their receive step are here: deferred ones and streams. An immediate
+//! unary call never touches the table.
+
+use super::super::message::MethodKind;
+use super::super::packet::{Route, is_open_id};
+use super::slot::{Progress, Slot};
+use crate::time::Instant;
+use core::time::Duration;
+
+/// Which end of which link a call came in by; see [`super::Via`].
+pub(super) type LinkId = u16;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub(super) route: Route,
+    pub(super) link: LinkId,
+    pub(super) kind: MethodKind,
+    /// The client's stream is complete.
+    pub(super) ended: bool,
+    /// Open for the engine; a closed entry may still wait for its responder to go.
+    pub(super) open: bool,
+    /// A responder or writer exists or existed for this generation.
+    pub(super) taken: bool,
+    pub(super) generation: u32,
+    /// Newer calls have higher numbers.
+    pub(super) order: u32,
+    pub(super) deadline: Instant,
+    /// `done` as last seen: a change is a sign of life.
+    pub(super) seen: u32,
+}
+
+impl Entry {
+    pub(super) const FREE: Entry = Entry {
+        route: Route {
+            channel: 0,
+            service: 0,
+            method: 0,
+            call_id: 0,
+        },
+        link: 0,
+        kind: MethodKind::Unary,
+        ended: false,
+        open: false,
+        taken: false,
+        generation: 0,
+        order: 0,
+        deadline: Instant::FAR,
+        seen: 0,
+    };
+}
+
+/// A call that must be ended by the engine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Overdue {
+    Expired,
+    Dropped,
+}
+
+/// What the engine keeps of its calls between steps.
+#[derive(Debug)]
+pub(super) struct Book<E: ?Sized> {
+    /// How many entries are open, so that a step without open calls searches nothing.
+    live: usize,
+    /// Order of the newest call.
+    newest: u32,
+    pub(super) lifetime: Duration,
+    pub(super) entries: E,
+}
+
+impl<const N: usize> Book<[Entry; N]> {
+    pub(super) const fn new(lifetime: Duration) -> Self {
+        Book {
+            live: 0,
+            newest: 0,
+            lifetime,
+            entries: [Entry::FREE; N],
+        }
+    }
+}
+
+/// The book with its slots, borrowed for one step.
+#[derive(Debug)]
+pub(super) struct Table<'a> {
+    pub(super) slots: &'static [Slot],
+    pub(super) book: &'a mut Book<[Entry]>,
+}
+
+impl Table<'_> {
+    /// Frees the entry where its responder has finished.
+    fn settle(&mut self, index: usize) {
+        let (Some(entry), Some(slot)) = (self.book.entries.get_mut(index), self.slots.get(index))
+        else {
+            return;
+        };
+        if entry.open && entry.taken && slot.progress(entry.generation) == Progress::Finished {
+            self.close(index);
+        }
+    }
+
+    /// The open call of this key; an open id, on either side, matches any call of the method
+    /// (specs/pw_rpc.md, section 4), the newest first.
+    pub(super) fn find(&mut self, link: LinkId, route: &Route) -> Option<usize> {
+        if self.book.live == 0 {
+            return None;
+        }
+        let mut found: Option<(usize, u32)> = None;
+        for index in 0..self.book.entries.len() {
+            let entry = match self.book.entries.get(index) {
+                Some(entry) if entry.open && entry.link == link => *entry,
+                _ => continue,
+            };
+            let same_method = entry.route.channel == route.channel
+                && entry.route.service == route.service
+                && entry.route.method == route.method;
+            if !same_method {
+                continue;
+            }
+            self.settle(index);
+            if !self.book.entries.get(index).is_some_and(|entry| entry.open) {
+                continue;
+            }
+            if entry.route.call_id == route.call_id {
+                return Some(index);
+            }
+            let matches = is_open_id(entry.route.call_id) || is_open_id(route.call_id);
+            if matches && found.is_none_or(|(_, latest)| entry.order > latest) {
+                found = Some((index, entry.order));
+            }
+        }
+        let (index, _) = found?;
+        if let (Some(entry), Some(slot)) = (self.book.entries.get_mut(index), self.slots.get(index))
+            && is_open_id(entry.route.call_id)
+            && !is_open_id(route.call_id)
+        {
+            entry.route.call_id = route.call_id;
+            slot.set_call_id(route.call_id);
+        }
+        Some(index)
+    }
+
+    /// Opens an entry; `None` where every slot is in use.
+    pub(super) fn open(
+        &mut self,
+        link: LinkId,
+        route: Route,
+        kind: MethodKind,
+        now: Instant,
+    ) -> Option<usize> {
+        for index in 0..self.book.entries.len().min(self.slots.len()) {
+            self.settle(index);
+            let (entry, slot) = (self.book.entries.get_mut(index)?, self.slots.get(index)?);
+            let responder_lives =
+                entry.taken && matches!(slot.progress(entry.generation), Progress::Working(_));
+            if entry.open || responder_lives {
+                continue;
+            }
+            let generation = Slot::next_generation(entry.generation);
+            self.book.live += 1;
+            self.book.newest = self.book.newest.wrapping_add(1);
+            *entry = Entry {
+                route,
+                link,
+                kind,
+                ended: false,
+                open: true,
+                taken: false,
+                generation,
+                order: self.book.newest,
+                deadline: now.after(self.book.lifetime),
+                seen: 0,
+            };
+            slot.open(generation, route.call_id);
+            return Some(index);
+        }
+        None
+    }
+
+    /// Closes the call for good: its responder's next send says so.
+    pub(super) fn close(&mut self, index: usize) {
+        if let (Some(entry), Some(slot)) = (self.book.entries.get_mut(index), self.slots.get(index))
+        {
+            if entry.open {
+                entry.open = false;
+                self.book.live = self.book.live.saturating_sub(1);
+            }
+            slot.close();
+        }
+    }
+
+    pub(super) fn touch(&mut self, index: usize, now: Instant) {
+        let deadline = now.after(self.book.lifetime);
+        if let Some(entry) = self.book.entries.get_mut(index) {
+            entry.deadline = deadline;
+        }
+    }
+
+    pub(super) fn get(&self, index: usize) -> Option<Entry> {
+        self.book.entries.get(index).copied()
+    }
+
+    /// The state of one entry at `now`: a responder that sent something since the last look has
+    /// its deadline moved.
+    pub(super) fn overdue(&mut self, index: usize, now: Instant) -> Option<Overdue> {
+        self.settle(index);
+        let (entry, slot) = (self.book.entries.get_mut(index)?, self.slots.get(index)?);
+        if !entry.open {
+            return None;
+        }
+        if entry.taken {
+            match slot.progress(entry.generation) {
+                Progress::Dropped => return Some(Overdue::Dropped),
+                Progress::Working(word) if word != entry.seen => {
+                    entry.seen = word;
+                    entry.deadline = now.after(self.book.lifetime);
+                }
+                _ => {}
+            }
+        }
+        (now >= entry.deadline).then_some(Overdue::Expired)
+    }
+}
