@@ -1,2 +1,35 @@
-//! Shared memory between domains.
+//! Shared memory between domains: blocks that are written once and read where they lie.
+//!
+//! | module | what it is for | who uses it |
+//! |---|---|---|
+//! | [`queue`] | packets from many producers to one consumer, in a static | `sinew::link::queue` |
+//! | [`bell`] | wakes one driver from anywhere | `sinew::link::queue` |
+//! | [`lock`] | who may be a producer: threads, interrupt handlers, one context | users, who choose |
+//! | `word`, `cell` | every access to shared words and bytes; loom checks it | the modules above |
+//!
+//! The local form lives inside one domain: threads, tasks and interrupt handlers of one program.
+//! Shared words are written by one side each, with plain loads and stores; where several contexts
+//! are one side (the producers of a queue), a [`lock::Lock`] makes them one writer. There is no
+//! atomic read-modify-write, so it runs on cores that have none, and no heap.
 #![no_std]
+
+#[cfg(any(test, feature = "std", loom))]
+extern crate std;
+
+#[macro_use]
+mod cell;
+pub mod bell;
+pub mod lock;
+pub mod queue;
+mod word;
+
+pub use bell::Bell;
+#[cfg(feature = "critical-section")]
+pub use lock::CriticalSectionLock;
+#[cfg(feature = "std")]
+pub use lock::StdLock;
+pub use lock::{Lock, Unshared};
+pub use queue::{Closed, Handle, Place, Queue, Receiver, Refused, Sender, Stats};
+#[cfg(loom)]
+#[doc(hidden)]
+pub use word::MUTANTS;

@@ -1,0 +1,76 @@
+//! Producers that wait for a place.
+
+use core::task::Waker;
+
+/// How many producers wait at the same time without waking each other for nothing.
+const SLOTS: usize = 4;
+
+/// Wakers on their way out of the lock.
+pub(super) type Woken = [Option<Waker>; SLOTS];
+
+struct Waiter {
+    waker: Waker,
+    reserve: u32,
+}
+
+/// A small table of waiting producers.
+///
+/// When it is full, the oldest entry makes room and is woken: it looks, and arms again.
+pub(super) struct Waiters {
+    slots: [Option<Waiter>; SLOTS],
+    oldest: usize,
+}
+
+impl Waiters {
+    pub(super) const fn new() -> Self {
+        Waiters {
+            slots: [const { None }; SLOTS],
+            oldest: 0,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.slots.iter().all(Option::is_none)
+    }
+
+    /// Registers the waker, which leaves `waker`, unless it is registered already.
+    /// Returns one that had to make room: wake it.
+    pub(super) fn add(&mut self, waker: &mut Option<Waker>, reserve: u32) -> Option<Waker> {
+        let new = waker.as_ref()?;
+        if let Some(known) = self
+            .slots
+            .iter_mut()
+            .flatten()
+            .find(|w| w.waker.will_wake(new))
+        {
+            known.reserve = known.reserve.min(reserve);
+            return None;
+        }
+        let free = self.slots.iter().position(Option::is_none);
+        let at = free.unwrap_or(self.oldest % SLOTS);
+        if free.is_none() {
+            self.oldest = at + 1;
+        }
+        let slot = self.slots.get_mut(at)?;
+        let before = slot.take();
+        *slot = waker.take().map(|waker| Waiter { waker, reserve });
+        before.map(|waiter| waiter.waker)
+    }
+
+    /// Takes out everybody for whom `free` places are enough.
+    pub(super) fn ready(&mut self, free: u32) -> Woken {
+        let mut woken = [const { None }; SLOTS];
+        for (slot, out) in self.slots.iter_mut().zip(&mut woken) {
+            if slot.as_ref().is_some_and(|waiter| free > waiter.reserve) {
+                *out = slot.take().map(|waiter| waiter.waker);
+            }
+        }
+        woken
+    }
+}
+
+pub(super) fn wake(woken: Woken) {
+    for waker in woken.into_iter().flatten() {
+        waker.wake();
+    }
+}

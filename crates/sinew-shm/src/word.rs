@@ -1,0 +1,137 @@
+//! The one way to a shared word: a plain aligned load or store of 32 bits, and a full fence.
+//!
+//! Every ordered access names the synchronisation point it belongs to, and points come in pairs,
+//! one in each half. Under loom a point can be weakened by its name (environment variable
+//! `SINEW_MUTANT`), so that the tests prove each of them to be needed.
+
+#[cfg(not(loom))]
+use core::sync::atomic::{AtomicU32, Ordering, fence};
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicU32, Ordering, fence};
+
+/// A synchronisation point: a name and the ordering it needs.
+#[derive(Clone, Copy)]
+pub(crate) struct Point {
+    #[cfg_attr(not(loom), allow(dead_code))]
+    name: &'static str,
+    order: Ordering,
+}
+
+/// Producer: the payload and the entry happen before the consumer sees the new head.
+pub(crate) const HEAD_STORE: Point = Point::new("head_store", Ordering::Release);
+/// Consumer: pairs with [`HEAD_STORE`].
+pub(crate) const HEAD_LOAD: Point = Point::new("head_load", Ordering::Acquire);
+/// Consumer: its reads of a block happen before a producer writes the block again.
+pub(crate) const RETURN_STORE: Point = Point::new("return_store", Ordering::Release);
+/// Producer: pairs with [`RETURN_STORE`].
+pub(crate) const RETURN_LOAD: Point = Point::new("return_load", Ordering::Acquire);
+/// Either side: everything sent happens before the consumer sees that the queue is closed.
+pub(crate) const CLOSE_STORE: Point = Point::new("close_store", Ordering::Release);
+/// Consumer: pairs with [`CLOSE_STORE`].
+pub(crate) const CLOSE_LOAD: Point = Point::new("close_load", Ordering::Acquire);
+/// Producer that waits: its wake word before its last look at the return head.
+pub(crate) const ARM_FENCE: Point = Point::new("arm_fence", Ordering::SeqCst);
+/// Consumer: its return head before its look at the producers' wake word.
+pub(crate) const RETURN_FENCE: Point = Point::new("return_fence", Ordering::SeqCst);
+/// Ringer: what it did happens before the driver sees the bell.
+pub(crate) const RING_STORE: Point = Point::new("ring_store", Ordering::Release);
+/// Driver: pairs with [`RING_STORE`].
+pub(crate) const RING_LOAD: Point = Point::new("ring_load", Ordering::Acquire);
+
+/// Every point that a test must be able to tell from a weaker one.
+#[cfg(loom)]
+pub const MUTANTS: [&str; 10] = [
+    HEAD_STORE.name,
+    HEAD_LOAD.name,
+    RETURN_STORE.name,
+    RETURN_LOAD.name,
+    CLOSE_STORE.name,
+    CLOSE_LOAD.name,
+    ARM_FENCE.name,
+    RETURN_FENCE.name,
+    RING_STORE.name,
+    RING_LOAD.name,
+];
+
+impl Point {
+    const fn new(name: &'static str, order: Ordering) -> Self {
+        Point { name, order }
+    }
+
+    #[cfg(not(loom))]
+    #[inline(always)]
+    fn order(self) -> Ordering {
+        self.order
+    }
+
+    #[cfg(loom)]
+    fn order(self) -> Ordering {
+        if self.is_weakened() {
+            Ordering::Relaxed
+        } else {
+            self.order
+        }
+    }
+
+    #[cfg(loom)]
+    fn is_weakened(self) -> bool {
+        use std::sync::OnceLock;
+        static WEAKENED: OnceLock<Option<std::string::String>> = OnceLock::new();
+        WEAKENED
+            .get_or_init(|| std::env::var("SINEW_MUTANT").ok())
+            .as_deref()
+            == Some(self.name)
+    }
+}
+
+/// A shared word with one writer.
+pub(crate) struct Word(AtomicU32);
+
+impl Word {
+    const_fn! {
+        /// A word that holds 0.
+        pub(crate) fn new() -> Self {
+            Word(AtomicU32::new(0))
+        }
+    }
+
+    /// Reads a word of one's own, or one that orders nothing.
+    #[inline(always)]
+    pub(crate) fn get(&self) -> u32 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Writes a word that orders nothing.
+    #[inline(always)]
+    pub(crate) fn set(&self, value: u32) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+
+    /// Adds 1 to a word of one's own: a load and a store, for the one writer.
+    #[inline(always)]
+    pub(crate) fn bump(&self) {
+        self.set(self.get().wrapping_add(1));
+    }
+
+    /// Reads a word of the other side.
+    #[inline(always)]
+    pub(crate) fn load(&self, point: Point) -> u32 {
+        self.0.load(point.order())
+    }
+
+    /// Publishes a word of one's own.
+    #[inline(always)]
+    pub(crate) fn store(&self, value: u32, point: Point) {
+        self.0.store(value, point.order());
+    }
+}
+
+/// Keeps an own store before a later load of the other side's word.
+#[inline(always)]
+pub(crate) fn full_fence(point: Point) {
+    #[cfg(loom)]
+    if point.is_weakened() {
+        return;
+    }
+    fence(point.order());
+}
