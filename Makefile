@@ -1,0 +1,70 @@
+# The menu: `make` alone prints it. Every target does its own set-up (see ./setup).
+.DEFAULT_GOAL := menu
+.PHONY: menu demo test bench lint docs \
+        test-rust test-loom test-miri test-nostd test-firmware test-fuzz test-counts soak
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+
+FUZZ_RUNS ?= 1000000
+FUZZ_TARGETS := hdlc packet server client
+NO_STD_TARGETS := thumbv6m-none-eabi thumbv7em-none-eabi riscv32imac-unknown-none-elf
+
+menu: ##
+	@grep -hE '^[a-z-]+:.*## .' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 24
+
+demo: ## the main job: one service and one client in every placement
+	@./setup demo
+	@cargo build -q --release -p sinew-cli
+	@target/release/sinew demo $(DEMO)
+
+test: ## everything that CI runs
+	@./setup test
+	@$(MAKE) --no-print-directory lint test-rust test-loom test-nostd test-firmware test-counts test-fuzz
+
+lint: ## formatting and clippy, warnings are errors
+	@./setup test
+	cargo fmt --all --check
+	cargo clippy -q --workspace --all-targets --all-features -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc -q --workspace --no-deps --all-features
+
+test-rust: ## unit, property, table, simulation, system and interop tests
+	@./setup test
+	cargo test -q --workspace --all-features --no-fail-fast
+
+test-loom: ## every interleaving of what threads share, and mutants that must fail
+	RUSTFLAGS="--cfg loom" cargo test -q -p sinew-shm --release --test loom
+	crates/sinew-shm/tests/mutants.sh
+
+test-miri: ## the thread link under Miri (needs a nightly toolchain with miri)
+	cargo +nightly miri test -p sinew-shm
+
+test-nostd: ## the core on cores without an operating system
+	@./setup test
+	@for target in $(NO_STD_TARGETS); do \
+		echo "sinew for $$target"; \
+		.ci/cross build -q -p sinew --no-default-features --target $$target; \
+		.ci/cross build -q -p sinew --features shm,micropb --target $$target; \
+	done
+
+test-firmware: ## one Cortex-M image in QEMU, called from the host; its flash, RAM, instructions
+	@./setup test
+	$(MAKE) --no-print-directory -C firmware test
+
+test-counts: ## instruction gates, by callgrind
+	@./setup test
+	cargo run -q --release -p sinew-bench -- counts --gate
+
+test-fuzz: ## every reader of foreign bytes, FUZZ_RUNS executions each
+	@./setup fuzz
+	@for target in $(FUZZ_TARGETS); do fuzz/run $$target $(FUZZ_RUNS); done
+
+BENCH ?= rpc
+bench: ## BENCH=rpc: the talk's experiment and the instruction counts
+	@./setup test
+	cargo run -q --release -p sinew-bench -- $(BENCH)
+
+docs: ## the book and the API reference
+	@./setup docs
+	mdbook build docs
+	cargo doc -q --workspace --no-deps --all-features
