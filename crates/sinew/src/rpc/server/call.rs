@@ -308,6 +308,7 @@ trait Deferring: core::fmt::Debug {
     fn take(&mut self, kind: MethodKind) -> Result<(usize, u32), Status>;
     fn build_parts(
         &self,
+        kind: MethodKind,
         index: usize,
     ) -> Option<(&'static super::Slot, &'static dyn crate::link::Port)>;
     fn route(&self) -> Route;
@@ -317,7 +318,7 @@ trait Deferring: core::fmt::Debug {
 
 impl Deferring for Call<'_> {
     fn take(&mut self, kind: MethodKind) -> Result<(usize, u32), Status> {
-        if self.via.port.is_none() {
+        if self.via.port_for(kind).is_none() {
             return Err(Status::UNIMPLEMENTED);
         }
         if !self.open(kind) {
@@ -339,9 +340,10 @@ impl Deferring for Call<'_> {
 
     fn build_parts(
         &self,
+        kind: MethodKind,
         index: usize,
     ) -> Option<(&'static super::Slot, &'static dyn crate::link::Port)> {
-        Some((self.table.slots.get(index)?, self.via.port?))
+        Some((self.table.slots.get(index)?, self.via.port_for(kind)?))
     }
 
     fn route(&self) -> Route {
@@ -404,7 +406,7 @@ impl<'c, D: FromSlot> Cx<'c, D> {
             return Err(Status::UNIMPLEMENTED.into());
         };
         let (index, generation) = call.take(self.kind)?;
-        let (slot, port) = call.build_parts(index).ok_or(Status::INTERNAL)?;
+        let (slot, port) = call.build_parts(self.kind, index).ok_or(Status::INTERNAL)?;
         Ok((
             D::build(slot, port, call.route(), generation),
             Stop(Reason::Deferred),

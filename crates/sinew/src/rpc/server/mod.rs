@@ -95,8 +95,22 @@ pub struct Via {
     pub link: u16,
     /// The channels served on it.
     pub channels: Channels,
-    /// Where deferred answers and streams leave. Without a port nothing can be deferred.
+    /// Where deferred answers leave. Without a port nothing can be deferred.
     pub port: Option<&'static dyn Port>,
+    /// Where streams leave, if not by `port`: a port onto the same link that leaves more places
+    /// free, so that a bulk stream does not hold up an urgent answer.
+    pub bulk: Option<&'static dyn Port>,
+}
+
+impl Via {
+    /// The port for what a call of this kind sends after its receive step.
+    fn port_for(&self, kind: MethodKind) -> Option<&'static dyn Port> {
+        if kind.server_streams() {
+            self.bulk.or(self.port)
+        } else {
+            self.port
+        }
+    }
 }
 
 impl core::fmt::Debug for Via {
@@ -302,7 +316,7 @@ impl<const CALLS: usize> Server<CALLS> {
                 super::packet::encode_empty(place, packet_type, &entry.route, status).unwrap_or(0)
             };
             // Behind what the responder has sent, where there is one: through the same port.
-            let written = match via.port {
+            let written = match via.port_for(entry.kind) {
                 Some(port) if entry.taken => {
                     port.send_with(super::packet::HEADER_MAX, |place| (write(place), 0))?
                 }
@@ -393,7 +407,7 @@ impl<const CALLS: usize> Server<CALLS> {
         now: Instant,
     ) -> Option<Writer<M::Response>> {
         use slot::sealed::Build;
-        let port = via.port?;
+        let port = via.port_for(M::ID.kind)?;
         let route = super::packet::Route::new(channel, M::ID, super::packet::OPEN_CALL_ID);
         let mut table = Table {
             slots: self.slots,
