@@ -39,3 +39,4 @@ pub use server::{
     AnswerError, Call, Channels, Cx, DEFAULT_LIFETIME, FromSlot, Input, Responder, Server, Service,
     Slot, Stats as ServerStats, Stop, StreamCx, StreamIn, Via, Writer,
 };
+pub use status::Status;

@@ -111,6 +111,8 @@ pub struct Stats {
     pub unexpected_item: u32,
     /// Calls ended at their deadline.
     pub expired: u32,
+    /// Calls ended with RESOURCE_EXHAUSTED, because their receiver was full.
+    pub exhausted: u32,
 }
 
 impl Stats {
@@ -123,6 +125,7 @@ impl Stats {
         unknown_type: 0,
         unexpected_item: 0,
         expired: 0,
+        exhausted: 0,
     };
 
     /// Every counter with its name, for tools.
@@ -136,6 +139,7 @@ impl Stats {
             ("unknown_type", self.unknown_type),
             ("unexpected_item", self.unexpected_item),
             ("expired", self.expired),
+            ("exhausted", self.exhausted),
         ]
         .into_iter()
     }
@@ -192,6 +196,7 @@ impl<const CALLS: usize> Client<CALLS> {
     /// differs from boot to boot: call ids start there, so that calls of an earlier life are not
     /// taken for those of this one.
     pub const fn new(channel: u32, seed: u32) -> Self {
+        const { assert!(CALLS < LAST_CALL_ID as usize, "more calls than call ids") }
         Client {
             channel,
             last_id: seed % LAST_CALL_ID,
@@ -216,7 +221,7 @@ impl<const CALLS: usize> Client<CALLS> {
     ) -> Result<ClientCall, OpenError> {
         let mut call_id = self.last_id;
         loop {
-            // At most CALLS ids are taken, so this ends.
+            // At most CALLS ids are taken, and CALLS is below their number, so this ends.
             call_id = call_id % LAST_CALL_ID + 1;
             let taken = |entry: &Entry| entry.open && entry.route.call_id == call_id;
             if !self.entries.iter().any(taken) {
@@ -229,7 +234,8 @@ impl<const CALLS: usize> Client<CALLS> {
     }
 
     /// Waits for a stream that the server opens unasked (open call id), without sending anything.
-    /// The call takes over the id of the first packet that matches it.
+    /// The call takes over the id of the first packet that matches it; the handle in that packet's
+    /// event carries it.
     pub fn listen(
         &mut self,
         method: MethodId,
@@ -371,9 +377,10 @@ impl<const CALLS: usize> Client<CALLS> {
         (len, Some(Event { call, received }))
     }
 
-    /// The pending call of this key, the newest first; open ids match any call of the method.
+    /// The pending call of this key; open ids match any call of the method. The same id goes before
+    /// an open one, then the newest, so that a listener takes no packet from a requested call.
     fn find(&mut self, route: &Route) -> Option<usize> {
-        let mut found: Option<(usize, u32)> = None;
+        let mut found: Option<(usize, (bool, u32))> = None;
         for (index, entry) in self.entries.iter().enumerate() {
             let same_method = entry.open
                 && entry.route.service == route.service
@@ -381,17 +388,17 @@ impl<const CALLS: usize> Client<CALLS> {
             if !same_method {
                 continue;
             }
-            if entry.route.call_id == route.call_id {
-                return Some(index);
-            }
-            let matches = is_open_id(entry.route.call_id) || is_open_id(route.call_id);
-            if matches && found.is_none_or(|(_, order)| entry.order > order) {
-                found = Some((index, entry.order));
+            let same_id = entry.route.call_id == route.call_id;
+            let matches = same_id || is_open_id(entry.route.call_id) || is_open_id(route.call_id);
+            let rank = (same_id, entry.order);
+            if matches && found.is_none_or(|(_, best)| rank > best) {
+                found = Some((index, rank));
             }
         }
         let (index, _) = found?;
         if let Some(entry) = self.entries.get_mut(index)
             && is_open_id(entry.route.call_id)
+            && !is_open_id(route.call_id)
         {
             entry.route.call_id = route.call_id;
         }
@@ -423,6 +430,9 @@ impl<const CALLS: usize> Client<CALLS> {
         };
         entry.open = false;
         let route = entry.route;
+        if status == Status::RESOURCE_EXHAUSTED {
+            count(&mut self.stats.exhausted);
+        }
         packet::encode_empty(place, PacketType::CLIENT_ERROR, &route, status).unwrap_or(0)
     }
 
@@ -461,8 +471,9 @@ impl<const CALLS: usize> Client<CALLS> {
     }
 
     /// Ends at most one call whose deadline has passed: which, and the length of the packet in
-    /// `place` that tells the server, so that it does not work on for nobody. Call again until
-    /// `None`.
+    /// `place` that tells the server, so that it does not work on for nobody. A listener that no
+    /// packet has given an id says nothing: its open id could end any call of the method. Call
+    /// again until `None`.
     pub fn expire(&mut self, place: &mut [u8], now: Instant) -> Option<(ClientCall, usize)> {
         let due = |entry: &Entry| entry.open && now >= entry.deadline;
         let index = self.entries.iter().position(due)?;
@@ -474,6 +485,7 @@ impl<const CALLS: usize> Client<CALLS> {
         };
         count(&mut self.stats.expired);
         let len = self.cancel(&call, Status::DEADLINE_EXCEEDED, place);
-        Some((call, len))
+        let told = !is_open_id(call.route.call_id);
+        Some((call, if told { len } else { 0 }))
     }
 }

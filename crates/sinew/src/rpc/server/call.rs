@@ -46,6 +46,7 @@ pub enum StreamIn<'m, T> {
 /// Why a handler returns without a response. Made from a [`Status`] (the call ends with it), or
 /// by `defer`, `wait` and `send`: there is no other way not to answer.
 #[derive(Debug)]
+#[must_use = "the handler returns it as its error"]
 pub struct Stop(Reason);
 
 #[derive(Debug, PartialEq)]
@@ -195,16 +196,12 @@ impl<'a> Call<'a> {
             Input::Closed(status) => (StreamIn::Closed(status), true),
         };
         let index = self.entry?;
-        Some((
-            closed,
-            handler(
-                input,
-                StreamCx {
-                    cx: Cx::new(self, kind),
-                    index,
-                },
-            ),
-        ))
+        let cx = Cx::new(self, kind);
+        let result = handler(input, StreamCx { cx, index });
+        if closed {
+            self.written = 0; // an item sent by a handler that was told of the end
+        }
+        Some((closed, result))
     }
 
     /// Makes sure that the call has an entry; `false` where every slot is in use.
@@ -360,7 +357,10 @@ impl Deferring for Call<'_> {
                 self.written = len;
                 true
             }
-            None => false,
+            None => {
+                self.stats.oversize = self.stats.oversize.wrapping_add(1);
+                false
+            }
         }
     }
 }

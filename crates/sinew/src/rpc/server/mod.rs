@@ -280,10 +280,12 @@ impl<const CALLS: usize> Server<CALLS> {
         step.written
     }
 
-    /// Ends at most one call that needs it (deadline passed, responder dropped) and returns the
-    /// length of the packet in `place`, 0 where there is nothing more to do on this link now.
+    /// Ends calls that need it (deadline passed, responder dropped). Returns at the first one that
+    /// is told to the client in `place`, with the packet's length: call again until 0. What follows
+    /// packets of a responder leaves through the port, behind them.
     ///
-    /// [`SendError::Full`]: the link's port has no place; call again when it has.
+    /// [`SendError::Full`]: a port of the link has no place for one of them (the others have been
+    /// seen to); call again when it has.
     pub fn poll<S: Service>(
         &mut self,
         via: &Via,
@@ -291,11 +293,12 @@ impl<const CALLS: usize> Server<CALLS> {
         services: &mut S,
         now: Instant,
     ) -> Result<usize, SendError> {
-        let mut table = Table {
-            slots: self.slots,
-            book: &mut self.book,
-        };
+        let mut done = Ok(0);
         for index in 0..CALLS {
+            let mut table = Table {
+                slots: self.slots,
+                book: &mut self.book,
+            };
             let Some(entry) = table
                 .get(index)
                 .filter(|entry| entry.open && entry.link == via.link)
@@ -318,7 +321,12 @@ impl<const CALLS: usize> Server<CALLS> {
             // Behind what the responder has sent, where there is one: through the same port.
             let written = match via.port_for(entry.kind) {
                 Some(port) if entry.taken => {
-                    port.send_with(super::packet::HEADER_MAX, |place| (write(place), 0))?
+                    let min = super::packet::HEADER_MAX.min(port.mtu());
+                    if let Err(error) = port.send_with(min, |place| (write(place), ())) {
+                        done = Err(error);
+                        continue;
+                    }
+                    0
                 }
                 _ => write(place),
             };
@@ -337,13 +345,11 @@ impl<const CALLS: usize> Server<CALLS> {
                 stats: &mut self.stats,
             };
             close(&mut step, services, status);
-            if written == 0 {
-                // It left through the port; a caller that loops until 0 must look again.
-                return self.poll(via, place, services, now);
+            if written > 0 {
+                return Ok(written);
             }
-            return Ok(written);
         }
-        Ok(0)
+        done
     }
 
     /// When [`Server::poll`] must be called at the latest; [`Instant::FAR`] for never.
@@ -432,13 +438,14 @@ fn request<S: Service>(step: &mut Call<'_>, packet: &Packet<'_>, services: &mut 
         step.entry = Some(index);
         close(step, services, Status::CANCELLED);
         step.entry = None;
-        step.written = 0;
     }
     if !services.handle(step, Input::Request(packet.payload)) {
         unknown_method(step);
     }
 }
 
+/// Any other packet. Errors echo the packet's call id; answers carry that of the call, which
+/// differs where the packet's is an open one.
 fn follow_up<S: Service>(step: &mut Call<'_>, packet: &Packet<'_>, services: &mut S) {
     let found = step.table.find(step.via.link, &packet.route);
     let Some(entry) = found.and_then(|index| step.table.get(index)) else {
@@ -458,6 +465,7 @@ fn follow_up<S: Service>(step: &mut Call<'_>, packet: &Packet<'_>, services: &mu
             step.write_empty(PacketType::SERVER_ERROR, Status::FAILED_PRECONDITION);
         }
         PacketType::CLIENT_STREAM => {
+            step.route = entry.route;
             services.handle(step, Input::Item(packet.payload));
         }
         PacketType::CLIENT_REQUEST_COMPLETION => {
@@ -466,6 +474,7 @@ fn follow_up<S: Service>(step: &mut Call<'_>, packet: &Packet<'_>, services: &mu
                 {
                     entry.ended = true;
                 }
+                step.route = entry.route;
                 services.handle(step, Input::End);
             }
         }
@@ -508,13 +517,7 @@ fn unknown_method(step: &mut Call<'_>) {
 fn close<S: Service>(step: &mut Call<'_>, services: &mut S, status: Status) {
     if let Some(index) = step.entry {
         step.table.close(index);
-        // The route of the entry, not of the packet: an open id matches any.
-        if let Some(entry) = step.table.get(index) {
-            step.route.call_id = entry.route.call_id;
-        }
-        let call_id = step.route.call_id;
         services.handle(step, Input::Closed(status));
-        step.route.call_id = call_id;
         step.written = 0;
     }
 }

@@ -5,12 +5,13 @@
 //!
 //! | word | written by | meaning |
 //! |---|---|---|
-//! | `open` | engine | generation of the call that is open here, 0 = none; cleared by a cancel |
+//! | `open` | engine | generation of the last call, and whether it is open; cleared by a cancel |
 //! | `call_id` | engine | the id on the wire (it changes once where an open id is adopted) |
 //! | `done` | responder | generation, a count of packets sent, and whether it finished or was dropped |
 //!
 //! Invariant: a slot is given to a new call only after the responder of its last call is gone, so
-//! `done` never has two writers.
+//! `done` never has two writers. A responder is born by writing its generation there, so the engine
+//! never takes what an earlier one left for its word. Generations may wrap.
 
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -33,11 +34,12 @@ pub struct Slot {
     done: AtomicU32,
 }
 
-// `done` is generation << 8 | count << 2 | state.
+// `open` is generation << 24 | OPEN; `done` is generation << 24 | count << 2 | state.
+const OPEN: u32 = 1;
 const FINISHED: u32 = 1;
 const DROPPED: u32 = 2;
-/// Generations have 24 bits and are never 0.
-const LAST_GENERATION: u32 = 0x00ff_ffff;
+const GENERATION: u32 = 0xff << 24;
+const COUNT: u32 = !GENERATION >> 2;
 
 /// What the engine reads in `done`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,17 +60,13 @@ impl Slot {
         }
     }
 
-    pub(super) fn next_generation(generation: u32) -> u32 {
-        if generation >= LAST_GENERATION {
-            1
-        } else {
-            generation + 1
-        }
-    }
-
-    pub(super) fn open(&self, generation: u32, call_id: u32) {
+    /// Opens the next call and returns its generation (in the high bits, the others 0).
+    pub(super) fn open(&self, call_id: u32) -> u32 {
         self.set_call_id(call_id);
-        self.open.store(generation, Ordering::Release);
+        let last = self.open.load(Ordering::Relaxed) & GENERATION;
+        let generation = last.wrapping_add(1 << 24);
+        self.open.store(generation | OPEN, Ordering::Release);
+        generation
     }
 
     pub(super) fn set_call_id(&self, call_id: u32) {
@@ -76,12 +74,13 @@ impl Slot {
     }
 
     pub(super) fn close(&self) {
-        self.open.store(0, Ordering::Release);
+        let generation = self.open.load(Ordering::Relaxed) & GENERATION;
+        self.open.store(generation, Ordering::Release);
     }
 
     pub(super) fn progress(&self, generation: u32) -> Progress {
         let done = self.done.load(Ordering::Acquire);
-        match (done >> 8 == generation, done & 3) {
+        match (done & GENERATION == generation, done & 3) {
             (true, FINISHED) => Progress::Finished,
             (true, DROPPED) => Progress::Dropped,
             _ => Progress::Working(done),
@@ -133,7 +132,7 @@ struct Ticket {
 
 impl Ticket {
     fn is_open(&self) -> bool {
-        self.slot.open.load(Ordering::Acquire) == self.generation
+        self.slot.open.load(Ordering::Acquire) == self.generation | OPEN
     }
 
     fn send<T: Encode + ?Sized>(
@@ -162,7 +161,7 @@ impl Ticket {
         if !fits {
             return Err(AnswerError::TooLarge);
         }
-        self.sent = self.sent.wrapping_add(1) & 0x3f;
+        self.sent = self.sent.wrapping_add(1) & COUNT;
         self.publish(0);
         Ok(())
     }
@@ -189,10 +188,9 @@ impl Ticket {
     }
 
     fn publish(&self, state: u32) {
-        self.slot.done.store(
-            self.generation << 8 | self.sent << 2 | state,
-            Ordering::Release,
-        );
+        self.slot
+            .done
+            .store(self.generation | self.sent << 2 | state, Ordering::Release);
     }
 }
 
@@ -274,19 +272,18 @@ macro_rules! shared_parts {
         impl<T> FromSlot for $name<T> {}
         impl<T> sealed::Build for $name<T> {
             fn build(slot: &'static Slot, port: &'static dyn Port, route: Route, generation: u32) -> Self {
-                $name {
-                    ticket: Ticket {
-                        slot,
-                        port,
-                        generation,
-                        channel: route.channel,
-                        service: route.service,
-                        method: route.method,
-                        sent: 0,
-                        finished: false,
-                    },
-                    message: PhantomData,
-                }
+                let ticket = Ticket {
+                    slot,
+                    port,
+                    generation,
+                    channel: route.channel,
+                    service: route.service,
+                    method: route.method,
+                    sent: 0,
+                    finished: false,
+                };
+                ticket.publish(0);
+                $name { ticket, message: PhantomData }
             }
         }
     )*};

@@ -27,7 +27,8 @@ pub(super) struct Entry {
     /// Newer calls have higher numbers.
     pub(super) order: u32,
     pub(super) deadline: Instant,
-    /// `done` as last seen: a change is a sign of life.
+    /// `done` as last seen (a responder is born with its generation there): a change is a sign of
+    /// life.
     pub(super) seen: u32,
 }
 
@@ -100,12 +101,13 @@ impl Table<'_> {
     }
 
     /// The open call of this key; an open id, on either side, matches any call of the method
-    /// (specs/pw_rpc.md, section 4), the newest first.
+    /// (specs/pw_rpc.md, section 4). The same id goes before an open one, then the newest, so that
+    /// an unrequested stream takes no packet from a call that was requested.
     pub(super) fn find(&mut self, link: LinkId, route: &Route) -> Option<usize> {
         if self.book.live == 0 {
             return None;
         }
-        let mut found: Option<(usize, u32)> = None;
+        let mut found: Option<(usize, (bool, u32))> = None;
         for index in 0..self.book.entries.len() {
             let entry = match self.book.entries.get(index) {
                 Some(entry) if entry.open && entry.link == link => *entry,
@@ -121,12 +123,11 @@ impl Table<'_> {
             if !self.book.entries.get(index).is_some_and(|entry| entry.open) {
                 continue;
             }
-            if entry.route.call_id == route.call_id {
-                return Some(index);
-            }
-            let matches = is_open_id(entry.route.call_id) || is_open_id(route.call_id);
-            if matches && found.is_none_or(|(_, latest)| entry.order > latest) {
-                found = Some((index, entry.order));
+            let same_id = entry.route.call_id == route.call_id;
+            let matches = same_id || is_open_id(entry.route.call_id) || is_open_id(route.call_id);
+            let rank = (same_id, entry.order);
+            if matches && found.is_none_or(|(_, best)| rank > best) {
+                found = Some((index, rank));
             }
         }
         let (index, _) = found?;
@@ -156,7 +157,7 @@ impl Table<'_> {
             if entry.open || responder_lives {
                 continue;
             }
-            let generation = Slot::next_generation(entry.generation);
+            let generation = slot.open(route.call_id);
             self.book.live += 1;
             self.book.newest = self.book.newest.wrapping_add(1);
             *entry = Entry {
@@ -169,9 +170,8 @@ impl Table<'_> {
                 generation,
                 order: self.book.newest,
                 deadline: now.after(self.book.lifetime),
-                seen: 0,
+                seen: generation,
             };
-            slot.open(generation, route.call_id);
             return Some(index);
         }
         None
