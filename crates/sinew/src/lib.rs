@@ -19,8 +19,21 @@
 #[cfg(any(test, feature = "conformance"))]
 extern crate std;
 
+// Generated code refers to both through here, so its crate needs no dependency but this one.
+#[cfg(feature = "micropb")]
+pub use heapless;
 #[cfg(feature = "micropb")]
 pub use micropb;
+
+/// Includes what `sinew_gen::build` made: `sinew::include_proto!("demo")` for `demo.proto`.
+///
+/// One module per package comes into being where the macro stands.
+#[macro_export]
+macro_rules! include_proto {
+    ($name:literal) => {
+        include!(concat!(env!("OUT_DIR"), "/", $name, ".rs"));
+    };
+}
 
 pub mod frame;
 pub mod link;

@@ -16,9 +16,12 @@
 //! Unknown fields are skipped and absent ones have their default, so an old client works with a
 //! new service and the reverse, as long as field numbers keep their meaning.
 
+#[cfg(feature = "micropb")]
+pub mod micropb;
 pub mod packet;
 
 mod client;
+mod handoff;
 mod ids;
 mod message;
 mod reach;
@@ -29,6 +32,7 @@ pub use client::{
     CallError, Client, ClientCall, DEFAULT_TIMEOUT, Event, Inbox, OpenError, Overrun, Received,
     Stats as ClientStats,
 };
+pub use handoff::Handoff;
 pub use ids::id;
 pub use message::{Decode, Encode, Message, Method, MethodId, MethodKind, Raw};
 pub use reach::{

@@ -1,0 +1,68 @@
+//! .proto files to descriptors.
+
+use std::collections::HashMap;
+
+use prost_reflect::prost_types::FileDescriptorProto;
+use prost_reflect::{DescriptorPool, MethodDescriptor, ServiceDescriptor};
+use sinew::rpc::MethodKind;
+
+use crate::service::{Method, Service};
+
+/// Every service of the pool by its full name.
+pub(crate) fn services(pool: &DescriptorPool) -> HashMap<String, Service> {
+    pool.services()
+        .map(|service| (service.full_name().to_owned(), describe(&service)))
+        .collect()
+}
+
+fn describe(service: &ServiceDescriptor) -> Service {
+    let file = service.parent_file();
+    let file = file.file_descriptor_proto();
+    Service {
+        full_name: service.full_name().to_owned(),
+        name: service.name().to_owned(),
+        docs: comments(file, service.path()),
+        methods: service
+            .methods()
+            .map(|method| Method {
+                name: method.name().to_owned(),
+                kind: kind(&method),
+                docs: comments(file, method.path()),
+                request: format!(".{}", method.input().full_name()),
+                response: format!(".{}", method.output().full_name()),
+                raw: None,
+            })
+            .collect(),
+    }
+}
+
+fn kind(method: &MethodDescriptor) -> MethodKind {
+    match (method.is_client_streaming(), method.is_server_streaming()) {
+        (false, false) => MethodKind::Unary,
+        (false, true) => MethodKind::ServerStream,
+        (true, false) => MethodKind::ClientStream,
+        (true, true) => MethodKind::Bidi,
+    }
+}
+
+/// The comments before and behind an element, as lines of documentation.
+fn comments(file: &FileDescriptorProto, path: &[i32]) -> Vec<String> {
+    let location = file
+        .source_code_info
+        .iter()
+        .flat_map(|info| &info.location)
+        .find(|location| location.path == path);
+    let Some(location) = location else {
+        return Vec::new();
+    };
+    [&location.leading_comments, &location.trailing_comments]
+        .into_iter()
+        .flatten()
+        .flat_map(|text| text.trim_end().lines())
+        .map(|line| match line.trim_end() {
+            "" => String::new(),
+            // More than three spaces would make rustdoc take it for code and run it.
+            line => format!(" {}", line.trim_start()),
+        })
+        .collect()
+}

@@ -1,0 +1,16 @@
+//! The demo services and a client of them: each written once, used unchanged in every placement.
+//!
+//! No heap, no std, no link: what a placement adds is the line that names the link.
+#![no_std]
+#![forbid(unsafe_code)]
+
+mod cache_service;
+mod client;
+mod kinds_service;
+
+sinew::include_proto!("demo");
+
+pub use cache_service::CacheService;
+pub use client::{exercise, exercise_async};
+pub use demo::*;
+pub use kinds_service::KindsService;
