@@ -1,0 +1,61 @@
+//! Shared memory is reached by plain loads and stores only, through one layer.
+#![cfg(not(miri))]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|ext| ext == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// The code of a file, without its comments.
+fn code(path: &Path) -> String {
+    let text = fs::read_to_string(path).unwrap();
+    text.lines()
+        .map(|line| line.split("//").next().unwrap())
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+fn all() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    sources(
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
+        &mut found,
+    );
+    assert!(
+        found.iter().any(|path| path.ends_with("word.rs")),
+        "looks at the right folder"
+    );
+    found
+}
+
+#[test]
+fn atomics_are_used_in_the_word_layer_only() {
+    for path in all().iter().filter(|path| !path.ends_with("word.rs")) {
+        let code = code(path);
+        for word in ["atomic", "Ordering", "asm!"] {
+            assert!(!code.contains(word), "{word} in {}", path.display());
+        }
+    }
+}
+
+#[test]
+fn word_layer_has_no_read_modify_write() {
+    let path = all()
+        .into_iter()
+        .find(|path| path.ends_with("word.rs"))
+        .unwrap();
+    let code = code(&path);
+    assert!(code.contains(".load(") && code.contains(".store("));
+    for call in ["fetch_", "compare_", "swap(", "_mut(", "AcqRel"] {
+        assert!(!code.contains(call), "{call} in {}", path.display());
+    }
+}
