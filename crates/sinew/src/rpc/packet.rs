@@ -198,7 +198,8 @@ fn encode_payload<T: Encode + ?Sized>(
     // A message that can never reach 128 bytes has a one-byte length, known without a first pass.
     if T::MAX_LEN < 128 {
         let body = start + 2;
-        let len = payload.encode(place.get_mut(body..)?)?;
+        // An empty message fits even where the place ends before its body would begin.
+        let len = payload.encode(place.get_mut(body..).unwrap_or_default())?;
         if len == 0 {
             return Some(start);
         }
