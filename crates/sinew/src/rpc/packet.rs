@@ -96,20 +96,7 @@ pub struct Packet<'a> {
 impl<'a> Packet<'a> {
     /// Reads a packet, all ids non-zero.
     pub fn decode(bytes: &'a [u8]) -> Result<Packet<'a>, PacketError> {
-        let mut packet = Packet {
-            packet_type: PacketType::REQUEST,
-            route: Route {
-                channel: 0,
-                service: 0,
-                method: 0,
-                call_id: 0,
-            },
-            payload: &[],
-            status: Status::OK,
-        };
-        packet
-            .read(Reader::new(bytes))
-            .ok_or(PacketError::Malformed)?;
+        let packet = Packet::read(Reader::new(bytes)).ok_or(PacketError::Malformed)?;
         let Route {
             channel,
             service,
@@ -122,30 +109,38 @@ impl<'a> Packet<'a> {
         Ok(packet)
     }
 
-    fn read(&mut self, mut bytes: Reader<'a>) -> Option<()> {
+    fn read(mut bytes: Reader<'a>) -> Option<Packet<'a>> {
+        let (mut packet_type, mut channel, mut status, mut call_id) = (0, 0, 0, 0);
+        let (mut service, mut method) = (0, 0);
+        let mut payload: &[u8] = &[];
         while !bytes.is_empty() {
-            let tag = bytes.varint32()?;
-            match tag {
-                0x08 => self.packet_type = PacketType(bytes.varint32()?),
-                0x10 => self.route.channel = bytes.varint32()?,
-                0x1d => self.route.service = bytes.fixed32()?,
-                0x25 => self.route.method = bytes.fixed32()?,
+            match bytes.varint32()? {
+                0x08 => packet_type = bytes.varint32()?,
+                0x10 => channel = bytes.varint32()?,
+                0x1d => service = bytes.fixed32()?,
+                0x25 => method = bytes.fixed32()?,
                 0x2a => {
                     let len = bytes.varint32()?;
-                    self.payload = bytes.take(len as usize)?;
+                    payload = bytes.take(len as usize)?;
                 }
-                0x30 => self.status = Status::from_code(bytes.varint32()?),
-                0x38 => self.route.call_id = bytes.varint32()?,
-                _ => {
-                    let field = tag >> 3;
-                    if field <= 7 {
-                        return None; // field 0, or a known field of the wrong wire type
-                    }
-                    bytes.skip(tag & 7)?;
-                }
+                0x30 => status = bytes.varint32()?,
+                0x38 => call_id = bytes.varint32()?,
+                // Field 0, or a known field of the wrong wire type.
+                tag if tag >> 3 <= 7 => return None,
+                tag => bytes.skip(tag & 7)?,
             }
         }
-        Some(())
+        Some(Packet {
+            packet_type: PacketType(packet_type),
+            route: Route {
+                channel,
+                service,
+                method,
+                call_id,
+            },
+            payload,
+            status: Status::from_code(status),
+        })
     }
 }
 

@@ -184,6 +184,8 @@ pub struct Client<const CALLS: usize> {
     channel: u32,
     last_id: u32,
     newest: u32,
+    /// How many entries are open, so that searches end early.
+    live: usize,
     entries: [Entry; CALLS],
     stats: Stats,
 }
@@ -201,6 +203,7 @@ impl<const CALLS: usize> Client<CALLS> {
             channel,
             last_id: seed % LAST_CALL_ID,
             newest: 0,
+            live: 0,
             entries: [Entry::FREE; CALLS],
             stats: Stats::ZERO,
         }
@@ -224,7 +227,7 @@ impl<const CALLS: usize> Client<CALLS> {
             // At most CALLS ids are taken, and CALLS is below their number, so this ends.
             call_id = call_id % LAST_CALL_ID + 1;
             let taken = |entry: &Entry| entry.open && entry.route.call_id == call_id;
-            if !self.entries.iter().any(taken) {
+            if self.live == 0 || !self.entries.iter().any(taken) {
                 break;
             }
         }
@@ -260,6 +263,7 @@ impl<const CALLS: usize> Client<CALLS> {
             .find(|(_, entry)| !entry.open);
         let (index, entry) = free.ok_or(OpenError::TooManyCalls)?;
         self.newest = self.newest.wrapping_add(1);
+        self.live += 1;
         *entry = Entry {
             open: true,
             kind: method.kind,
@@ -279,6 +283,13 @@ impl<const CALLS: usize> Client<CALLS> {
     fn entry(&mut self, call: &ClientCall) -> Option<&mut Entry> {
         let entry = self.entries.get_mut(call.index)?;
         (entry.open && entry.order == call.order).then_some(entry)
+    }
+
+    fn close(&mut self, index: usize) {
+        if let Some(entry) = self.entries.get_mut(index).filter(|entry| entry.open) {
+            entry.open = false;
+            self.live -= 1;
+        }
     }
 
     /// Whether the call has not ended.
@@ -372,7 +383,7 @@ impl<const CALLS: usize> Client<CALLS> {
             }
         };
         if !matches!(received, Received::Item(_)) {
-            entry.open = false;
+            self.close(index);
         }
         (len, Some(Event { call, received }))
     }
@@ -381,11 +392,13 @@ impl<const CALLS: usize> Client<CALLS> {
     /// an open one, then the newest, so that a listener takes no packet from a requested call.
     fn find(&mut self, route: &Route) -> Option<usize> {
         let mut found: Option<(usize, (bool, u32))> = None;
-        for (index, entry) in self.entries.iter().enumerate() {
-            let same_method = entry.open
-                && entry.route.service == route.service
-                && entry.route.method == route.method;
-            if !same_method {
+        let open = self
+            .entries
+            .iter()
+            .enumerate()
+            .filter(|(_, entry)| entry.open);
+        for (index, entry) in open.take(self.live) {
+            if entry.route.service != route.service || entry.route.method != route.method {
                 continue;
             }
             let same_id = entry.route.call_id == route.call_id;
@@ -428,8 +441,8 @@ impl<const CALLS: usize> Client<CALLS> {
         let Some(entry) = self.entry(call) else {
             return 0;
         };
-        entry.open = false;
         let route = entry.route;
+        self.close(call.index);
         if status == Status::RESOURCE_EXHAUSTED {
             count(&mut self.stats.exhausted);
         }
@@ -447,16 +460,16 @@ impl<const CALLS: usize> Client<CALLS> {
         } else {
             0
         };
-        if let Some(entry) = self.entry(call) {
-            entry.open = false;
+        if self.is_open(call) {
+            self.close(call.index);
         }
         len
     }
 
     /// Forgets every call: the link is gone.
     pub fn link_down(&mut self) {
-        for entry in &mut self.entries {
-            entry.open = false;
+        for index in 0..CALLS {
+            self.close(index);
         }
     }
 
