@@ -22,6 +22,11 @@ pub unsafe trait Lock {
 ///
 /// It is not `Sync`, so the compiler keeps a queue with it out of other threads, interrupt
 /// handlers and plain statics. For a loopback inside one task, and to count what a lock costs.
+///
+/// ```compile_fail,E0277
+/// # use sinew_shm::{Queue, Unshared};
+/// static QUEUE: Queue<Unshared, 2, 8> = Queue::new();
+/// ```
 pub struct Unshared(core::marker::PhantomData<*const ()>);
 
 // SAFETY: the type is neither Send nor Sync, so all uses are in one context, one after another;

@@ -298,11 +298,12 @@ impl<L: Lock, const BLOCKS: usize, const SIZE: usize> Queue<L, BLOCKS, SIZE> {
         wake(woken);
     }
 
-    /// Ends the session and wakes everybody. `gone` notes which half is dropped, if one is.
+    /// Ends the session and wakes everybody, and notes which half is dropped, if one is.
     #[cold]
-    fn close(&self, gone: impl FnOnce(&mut Producers<BLOCKS>)) {
+    fn close(&self, sender_gone: bool, receiver_gone: bool) {
         let (consumer, woken) = self.locked(|producers| {
-            gone(producers);
+            producers.sender_lives &= !sender_gone;
+            producers.receiver_lives &= !receiver_gone;
             producers.open = 0;
             self.shared.0.closed.store(1, CLOSE_STORE);
             self.shared.0.waiting.set(0);

@@ -83,13 +83,12 @@ impl<L: Lock, const BLOCKS: usize, const SIZE: usize> Receiver<L, BLOCKS, SIZE> 
 
     /// Closes the queue: producers are refused at once; what is there can still be read.
     pub fn close(&self) {
-        self.queue.close(|_| ());
+        self.queue.close(false, false);
     }
 }
 
 impl<L: Lock + 'static, const BLOCKS: usize, const SIZE: usize> Drop for Receiver<L, BLOCKS, SIZE> {
     fn drop(&mut self) {
-        self.queue
-            .close(|producers| producers.receiver_lives = false);
+        self.queue.close(false, true);
     }
 }

@@ -57,15 +57,13 @@ impl<L: Lock, const BLOCKS: usize, const SIZE: usize> Sender<L, BLOCKS, SIZE> {
 
     /// Closes the queue: the receiver reads what is there, then [`Closed`](super::Closed).
     pub fn close(&self) {
-        self.handle.queue.close(|_| ());
+        self.handle.queue.close(false, false);
     }
 }
 
 impl<L: Lock + 'static, const BLOCKS: usize, const SIZE: usize> Drop for Sender<L, BLOCKS, SIZE> {
     fn drop(&mut self) {
-        self.handle
-            .queue
-            .close(|producers| producers.sender_lives = false);
+        self.handle.queue.close(true, false);
     }
 }
 
