@@ -32,11 +32,18 @@ impl Instant {
 
     /// The point `span` later; [`Instant::FAR`] where that is out of range.
     pub const fn after(self, span: Duration) -> Instant {
-        let micros = span.as_micros();
-        if micros > (u64::MAX - self.0) as u128 {
-            Instant::FAR
-        } else {
-            Instant(self.0 + micros as u64)
-        }
+        self.after_micros(micros(span))
     }
+
+    /// [`Instant::after`] for a span that has been converted by [`micros`].
+    pub(crate) const fn after_micros(self, span: u64) -> Instant {
+        Instant(self.0.saturating_add(span))
+    }
+}
+
+/// A span in microseconds. Engines keep spans like this: the conversion is long on a small core.
+pub(crate) const fn micros(span: Duration) -> u64 {
+    span.as_secs()
+        .saturating_mul(1_000_000)
+        .saturating_add(span.subsec_micros() as u64)
 }

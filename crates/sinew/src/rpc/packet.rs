@@ -69,6 +69,13 @@ impl Route {
             call_id,
         }
     }
+
+    /// Whether both are calls of one method on one channel.
+    pub(crate) fn same_method(&self, other: &Route) -> bool {
+        self.channel == other.channel
+            && self.service == other.service
+            && self.method == other.method
+    }
 }
 
 /// Why bytes are no packet. Nothing is ever sent back for these.
@@ -153,8 +160,53 @@ pub fn encode<T: Encode + ?Sized>(
     payload: &T,
     status: Status,
 ) -> Option<usize> {
+    encode_any(place, packet_type, route, &Of(payload), status)
+}
+
+/// A payload of any type, so that a program holds one copy of what encodes packets and not one for
+/// each of its messages.
+pub(crate) trait Payload {
+    /// The exact number of bytes of the message.
+    fn len(&self) -> usize;
+    /// Writes the payload field at `start` and returns the index behind it.
+    fn write(&self, place: &mut [u8], start: usize) -> Option<usize>;
+}
+
+/// A message as the payload.
+pub(crate) struct Of<'m, T: ?Sized>(pub(crate) &'m T);
+
+impl<T: Encode + ?Sized> Payload for Of<'_, T> {
+    fn len(&self) -> usize {
+        self.0.encoded_len()
+    }
+
+    fn write(&self, place: &mut [u8], start: usize) -> Option<usize> {
+        encode_payload(place, start, self.0)
+    }
+}
+
+/// No payload.
+pub(crate) struct Nothing;
+
+impl Payload for Nothing {
+    fn len(&self) -> usize {
+        0
+    }
+
+    fn write(&self, _place: &mut [u8], start: usize) -> Option<usize> {
+        Some(start)
+    }
+}
+
+pub(crate) fn encode_any(
+    place: &mut [u8],
+    packet_type: PacketType,
+    route: &Route,
+    payload: &dyn Payload,
+    status: Status,
+) -> Option<usize> {
     let start = encode_head(place, packet_type, route)?;
-    let end = encode_payload(place, start, payload)?;
+    let end = payload.write(place, start)?;
     encode_tail(place, end, route, status)
 }
 
@@ -165,8 +217,7 @@ pub fn encode_empty(
     route: &Route,
     status: Status,
 ) -> Option<usize> {
-    let end = encode_head(place, packet_type, route)?;
-    encode_tail(place, end, route, status)
+    encode_any(place, packet_type, route, &Nothing, status)
 }
 
 fn encode_head(place: &mut [u8], packet_type: PacketType, route: &Route) -> Option<usize> {

@@ -10,7 +10,7 @@ use core::time::Duration;
 use super::message::{Encode, MethodId, MethodKind};
 use super::packet::{self, OPEN_CALL_ID, Packet, PacketError, PacketType, Route, is_open_id};
 use super::status::Status;
-use crate::time::Instant;
+use crate::time::{Instant, micros};
 
 mod error;
 mod inbox;
@@ -157,7 +157,8 @@ struct Entry {
     ended: bool,
     route: Route,
     order: u32,
-    timeout: Duration,
+    /// In microseconds.
+    timeout: u64,
     deadline: Instant,
 }
 
@@ -173,7 +174,7 @@ impl Entry {
             call_id: 0,
         },
         order: 0,
-        timeout: Duration::ZERO,
+        timeout: 0,
         deadline: Instant::FAR,
     };
 }
@@ -256,6 +257,7 @@ impl<const CALLS: usize> Client<CALLS> {
         now: Instant,
     ) -> Result<ClientCall, OpenError> {
         let route = Route::new(self.channel, method, call_id);
+        let timeout = micros(timeout);
         let free = self
             .entries
             .iter_mut()
@@ -271,7 +273,7 @@ impl<const CALLS: usize> Client<CALLS> {
             route,
             order: self.newest,
             timeout,
-            deadline: now.after(timeout),
+            deadline: now.after_micros(timeout),
         };
         Ok(ClientCall {
             route,
@@ -369,7 +371,7 @@ impl<const CALLS: usize> Client<CALLS> {
                 (len, Received::Failed(Status::INVALID_ARGUMENT))
             }
             PacketType::SERVER_STREAM => {
-                entry.deadline = now.after(entry.timeout);
+                entry.deadline = now.after_micros(entry.timeout);
                 (0, Received::Item(packet.payload))
             }
             PacketType::RESPONSE if entry.kind.server_streams() => {

@@ -77,7 +77,7 @@ impl Stop {
 #[derive(Debug)]
 pub struct Call<'a> {
     pub(super) route: Route,
-    pub(super) via: Via,
+    pub(super) via: &'a Via,
     pub(super) table: Table<'a>,
     /// Index of the call's entry, where it has one.
     pub(super) entry: Option<usize>,

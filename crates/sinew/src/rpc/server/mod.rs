@@ -11,7 +11,7 @@ use super::message::MethodKind;
 use super::packet::{Packet, PacketError, PacketType};
 use super::status::Status;
 use crate::link::{Port, SendError};
-use crate::time::Instant;
+use crate::time::{Instant, micros};
 
 mod call;
 mod slot;
@@ -195,14 +195,14 @@ impl<const CALLS: usize> Server<CALLS> {
     pub const fn new(slots: &'static [Slot; CALLS]) -> Self {
         Server {
             slots,
-            book: Book::new(DEFAULT_LIFETIME),
+            book: Book::new(micros(DEFAULT_LIFETIME)),
             stats: Stats::ZERO,
         }
     }
 
     /// Sets how long a call may stay without a packet from either side.
     pub fn set_lifetime(&mut self, lifetime: Duration) {
-        self.book.lifetime = lifetime;
+        self.book.lifetime = micros(lifetime);
     }
 
     /// What has been refused so far.
@@ -264,7 +264,7 @@ impl<const CALLS: usize> Server<CALLS> {
         };
         let mut step = Call {
             route: packet.route,
-            via: *via,
+            via,
             table,
             entry: None,
             place,
@@ -336,7 +336,7 @@ impl<const CALLS: usize> Server<CALLS> {
             });
             let mut step = Call {
                 route: entry.route,
-                via: *via,
+                via,
                 table,
                 entry: Some(index),
                 place: &mut [],
@@ -374,7 +374,7 @@ impl<const CALLS: usize> Server<CALLS> {
             }
             let mut step = Call {
                 route: entry.route,
-                via: *via,
+                via,
                 table: Table {
                     slots: self.slots,
                     book: &mut self.book,

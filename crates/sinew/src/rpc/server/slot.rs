@@ -17,7 +17,7 @@ use core::marker::PhantomData;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use super::super::message::Encode;
-use super::super::packet::{self, PacketType, Route};
+use super::super::packet::{self, Nothing, Of, PacketType, Payload, Route};
 use super::super::status::Status;
 use crate::link::{Port, SendError};
 
@@ -135,10 +135,10 @@ impl Ticket {
         self.slot.open.load(Ordering::Acquire) == self.generation | OPEN
     }
 
-    fn send<T: Encode + ?Sized>(
+    fn send(
         &mut self,
         packet_type: PacketType,
-        payload: Option<&T>,
+        payload: &dyn Payload,
         status: Status,
     ) -> Result<(), AnswerError> {
         if self.finished || !self.is_open() {
@@ -150,13 +150,12 @@ impl Ticket {
             method: self.method,
             call_id: self.slot.call_id.load(Ordering::Relaxed),
         };
-        let min = packet::HEADER_MAX + payload.map_or(0, T::encoded_len);
-        let fits = self.port.send_with(min.min(self.port.mtu()), |place| {
-            let len = match payload {
-                Some(payload) => packet::encode(place, packet_type, &route, payload, status),
-                None => packet::encode_empty(place, packet_type, &route, status),
-            };
-            (len.unwrap_or(0), len.is_some())
+        let min = packet::HEADER_MAX.saturating_add(payload.len());
+        let mut fits = false;
+        self.port.send(min.min(self.port.mtu()), &mut |place| {
+            let len = packet::encode_any(place, packet_type, &route, payload, status);
+            fits = len.is_some();
+            len.unwrap_or(0)
         })?;
         if !fits {
             return Err(AnswerError::TooLarge);
@@ -166,25 +165,16 @@ impl Ticket {
         Ok(())
     }
 
-    fn finish<T: Encode + ?Sized>(
-        &mut self,
-        payload: Option<&T>,
-        status: Status,
-    ) -> Result<(), AnswerError> {
-        match self.send(PacketType::RESPONSE, payload, status) {
-            Ok(()) => {
-                self.finished = true;
-                self.publish(FINISHED);
-                Ok(())
-            }
-            Err(AnswerError::TooLarge) => {
-                self.send::<[u8]>(PacketType::SERVER_ERROR, None, Status::INTERNAL)?;
-                self.finished = true;
-                self.publish(FINISHED);
-                Err(AnswerError::TooLarge)
-            }
-            Err(error) => Err(error),
+    fn finish(&mut self, payload: &dyn Payload, status: Status) -> Result<(), AnswerError> {
+        let sent = self.send(PacketType::RESPONSE, payload, status);
+        if sent == Err(AnswerError::TooLarge) {
+            self.send(PacketType::SERVER_ERROR, &Nothing, Status::INTERNAL)?;
+        } else {
+            sent?;
         }
+        self.finished = true;
+        self.publish(FINISHED);
+        sent
     }
 
     fn publish(&self, state: u32) {
@@ -217,12 +207,12 @@ impl<T: Encode> Responder<T> {
     /// Answers with OK and `response`. After `Ok` or [`AnswerError::TooLarge`] the call has ended;
     /// after [`AnswerError::Full`] nothing has been lost and it can be tried again.
     pub fn answer(&mut self, response: &T) -> Result<(), AnswerError> {
-        self.ticket.finish(Some(response), Status::OK)
+        self.ticket.finish(&Of(response), Status::OK)
     }
 
     /// Ends the call with a status and no response.
     pub fn fail(&mut self, status: Status) -> Result<(), AnswerError> {
-        self.ticket.finish::<[u8]>(None, status)
+        self.ticket.finish(&Nothing, status)
     }
 }
 
@@ -240,12 +230,12 @@ impl<T: Encode> Writer<T> {
     /// item again.
     pub fn send(&mut self, item: &T) -> Result<(), AnswerError> {
         self.ticket
-            .send(PacketType::SERVER_STREAM, Some(item), Status::OK)
+            .send(PacketType::SERVER_STREAM, &Of(item), Status::OK)
     }
 
     /// Ends the stream with a status.
     pub fn finish(&mut self, status: Status) -> Result<(), AnswerError> {
-        self.ticket.finish::<[u8]>(None, status)
+        self.ticket.finish(&Nothing, status)
     }
 }
 

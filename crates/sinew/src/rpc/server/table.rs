@@ -7,7 +7,6 @@ use super::super::message::MethodKind;
 use super::super::packet::{Route, is_open_id};
 use super::slot::{Progress, Slot};
 use crate::time::Instant;
-use core::time::Duration;
 
 /// Which end of which link a call came in by; see [`super::Via`].
 pub(super) type LinkId = u16;
@@ -66,12 +65,13 @@ pub(super) struct Book<E: ?Sized> {
     live: usize,
     /// Order of the newest call.
     newest: u32,
-    pub(super) lifetime: Duration,
+    /// In microseconds.
+    pub(super) lifetime: u64,
     pub(super) entries: E,
 }
 
 impl<const N: usize> Book<[Entry; N]> {
-    pub(super) const fn new(lifetime: Duration) -> Self {
+    pub(super) const fn new(lifetime: u64) -> Self {
         Book {
             live: 0,
             newest: 0,
@@ -109,18 +109,11 @@ impl Table<'_> {
         }
         let mut found: Option<(usize, (bool, u32))> = None;
         for index in 0..self.book.entries.len() {
-            let entry = match self.book.entries.get(index) {
-                Some(entry) if entry.open && entry.link == link => *entry,
-                _ => continue,
-            };
-            let same_method = entry.route.channel == route.channel
-                && entry.route.service == route.service
-                && entry.route.method == route.method;
-            if !same_method {
-                continue;
-            }
             self.settle(index);
-            if !self.book.entries.get(index).is_some_and(|entry| entry.open) {
+            let Some(entry) = self.book.entries.get(index) else {
+                break;
+            };
+            if !entry.open || entry.link != link || !entry.route.same_method(route) {
                 continue;
             }
             let same_id = entry.route.call_id == route.call_id;
@@ -169,7 +162,7 @@ impl Table<'_> {
                 taken: false,
                 generation,
                 order: self.book.newest,
-                deadline: now.after(self.book.lifetime),
+                deadline: now.after_micros(self.book.lifetime),
                 seen: generation,
             };
             return Some(index);
@@ -190,7 +183,7 @@ impl Table<'_> {
     }
 
     pub(super) fn touch(&mut self, index: usize, now: Instant) {
-        let deadline = now.after(self.book.lifetime);
+        let deadline = now.after_micros(self.book.lifetime);
         if let Some(entry) = self.book.entries.get_mut(index) {
             entry.deadline = deadline;
         }
@@ -213,7 +206,7 @@ impl Table<'_> {
                 Progress::Dropped => return Some(Overdue::Dropped),
                 Progress::Working(word) if word != entry.seen => {
                     entry.seen = word;
-                    entry.deadline = now.after(self.book.lifetime);
+                    entry.deadline = now.after_micros(self.book.lifetime);
                 }
                 _ => {}
             }
