@@ -1,2 +1,0 @@
-#![cfg_attr(fuzzing, no_main)]
-sinew_fuzz::target!(hdlc);
