@@ -1,0 +1,160 @@
+//! Prints instructions per call, as `name value` lines on the UART.
+//!
+//! One instruction takes 64 ns under `-icount shift=6,sleep=off`, and SysTick counts 40 ns, so 8
+//! instructions are 5 ticks... measured over many calls and divided.
+#![no_std]
+#![no_main]
+
+use core::hint::black_box;
+
+use an385::{MTU, Services, board, lock::Masked, services};
+use sinew::frame::hdlc::{self, Decoder, RPC_ADDRESS};
+use sinew::link::{Rx, Tx, queue};
+use sinew::rpc::{
+    Channels, Client, DEFAULT_TIMEOUT, Decode, Event, Method, Received, Server, Slot, Status, Via,
+};
+use sinew::time::Instant;
+use sinew_demo::{Num, kinds::method::Double};
+use sinew_shm::Queue;
+
+const CALLS: u32 = 1000;
+
+static SLOTS: [Slot; 4] = [const { Slot::new() }; 4];
+static VIA: Via = Via {
+    link: 0,
+    channels: Channels::Any,
+    port: None,
+    bulk: None,
+};
+static THERE: Queue<Masked, 4, MTU> = Queue::new();
+static BACK: Queue<Masked, 4, MTU> = Queue::new();
+
+struct Both {
+    client: Client<4>,
+    server: Server<4>,
+    services: Services,
+    now: Instant,
+}
+
+impl Both {
+    /// One unary call without a hop: the client's and the server's whole work, both messages
+    /// encoded and decoded.
+    #[inline(never)]
+    fn call(&mut self, n: u32, there: &mut [u8; MTU], back: &mut [u8; MTU]) -> Option<u32> {
+        let call = self
+            .client
+            .open(Double::ID, DEFAULT_TIMEOUT, self.now)
+            .ok()?;
+        let len = call.request(there, &Num { n })?;
+        let len = self
+            .server
+            .handle(there.get(..len)?, &VIA, back, &mut self.services, self.now);
+        let (_, event) = self.client.handle(back.get(..len)?, there, self.now);
+        response(event)
+    }
+
+    /// The same through two block queues.
+    #[inline(never)]
+    fn call_queued(
+        &mut self,
+        n: u32,
+        client: &mut (impl Tx, impl Rx),
+        server: &mut (impl Tx, impl Rx),
+    ) -> Option<u32> {
+        let call = self
+            .client
+            .open(Double::ID, DEFAULT_TIMEOUT, self.now)
+            .ok()?;
+        let len = call.request(client.0.place(MTU).ok()?, &Num { n })?;
+        client.0.commit(len).ok()?;
+
+        let packet = server.1.peek().ok()??;
+        let place = server.0.place(MTU).ok()?;
+        let len = self
+            .server
+            .handle(packet, &VIA, place, &mut self.services, self.now);
+        server.0.commit(len).ok()?;
+        server.1.release();
+
+        let packet = client.1.peek().ok()??;
+        let mut none = [0; 32];
+        let (_, event) = self.client.handle(packet, &mut none, self.now);
+        let n = response(event);
+        client.1.release();
+        n
+    }
+}
+
+fn response(event: Option<Event<'_>>) -> Option<u32> {
+    match event?.received {
+        Received::Completed(Status::OK, bytes) => Some(Num::decode(bytes)?.n),
+        _ => None,
+    }
+}
+
+/// Instructions per run of `f`.
+fn measure(name: &str, mut f: impl FnMut(u32) -> bool) {
+    let from = board::ticks();
+    let mut good = 0;
+    for n in 0..CALLS {
+        good += u32::from(f(black_box(n)));
+    }
+    let ticks = board::elapsed(from, board::ticks());
+    if good != CALLS {
+        sinew_rt::exit(3);
+    }
+    print(name, ticks * 5 / 8 / CALLS);
+}
+
+fn print(name: &str, mut value: u32) {
+    name.bytes().chain([b' ']).for_each(send);
+    for unit in [100_000, 10_000, 1_000, 100, 10, 1] {
+        let mut digit = b'0';
+        while value >= unit {
+            value -= unit;
+            digit += 1;
+        }
+        send(digit);
+    }
+    send(b'\n');
+}
+
+fn send(byte: u8) {
+    board::send(byte, || ());
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn main() -> ! {
+    board::start();
+    let mut both = Both {
+        client: Client::new(1, 1),
+        server: Server::new(&SLOTS),
+        services: services(),
+        now: Instant::from_micros(1),
+    };
+    let (mut there, mut back) = ([0; MTU], [0; MTU]);
+    measure("call", |n| {
+        both.call(n, &mut there, &mut back) == Some(2 * n)
+    });
+
+    let Some((mut client, mut server)) = queue::pair(&THERE, &BACK) else {
+        sinew_rt::exit(4)
+    };
+    measure("call_queued", |n| {
+        both.call_queued(n, &mut client, &mut server) == Some(2 * n)
+    });
+
+    let mut frame = [0; 2 * MTU];
+    let packet = [0x42; 28];
+    let mut len = 0;
+    measure("hdlc_encode", |_| {
+        len = hdlc::encode(RPC_ADDRESS, black_box(&packet), &mut frame).unwrap_or(0);
+        len == 36
+    });
+    let mut decoder = Decoder::new(RPC_ADDRESS);
+    measure("hdlc_decode", |_| {
+        let mut input = frame.get(..len).unwrap_or_default();
+        decoder.decode(&mut there, black_box(&mut input)).is_some()
+    });
+    sinew_rt::exit(0)
+}

@@ -1,0 +1,107 @@
+//! The registers of mps2-an385 that are used here: UART0 and SysTick.
+//!
+//! The only unsafe code of the image: reading and writing device registers.
+
+use core::ptr;
+
+const UART0: usize = 0x4000_4000;
+const UART_DATA: usize = UART0;
+const UART_STATE: usize = UART0 + 0x4;
+const UART_CTRL: usize = UART0 + 0x8;
+const UART_INT: usize = UART0 + 0xc;
+const UART_BAUDDIV: usize = UART0 + 0x10;
+const TX_FULL: u32 = 1;
+const RX_FULL: u32 = 2;
+const TX_RX_AND_RX_INT: u32 = 1 | 2 | 8;
+
+const SYST_CSR: usize = 0xe000_e010;
+const SYST_RVR: usize = 0xe000_e014;
+const SYST_CVR: usize = 0xe000_e018;
+const ICSR: usize = 0xe000_ed04;
+const PENDSTCLR: u32 = 1 << 25;
+const NVIC_ISER: usize = 0xe000_e100;
+const NVIC_ICPR: usize = 0xe000_e280;
+
+fn read(register: usize) -> u32 {
+    // SAFETY: only the constants above are read, each a readable register of this board.
+    unsafe { ptr::with_exposed_provenance::<u32>(register).read_volatile() }
+}
+
+fn write(register: usize, value: u32) {
+    // SAFETY: only the constants above are written, each a register of this board, and none of
+    // them makes the hardware write to memory.
+    unsafe { ptr::with_exposed_provenance_mut::<u32>(register).write_volatile(value) }
+}
+
+/// Switches UART0 and SysTick on. Their interrupts only end [`sinew_rt::sleep`].
+pub fn start() {
+    write(UART_BAUDDIV, 217); // 115,200 baud of 25 MHz
+    write(UART_CTRL, TX_RX_AND_RX_INT);
+    write(NVIC_ISER, 1);
+    write(SYST_RVR, Clock::WRAP);
+    write(SYST_CVR, 0);
+    write(SYST_CSR, 7); // enabled, with interrupt, from the core's clock
+}
+
+/// Takes back what woke the core, so that the next sleep waits for something new.
+///
+/// To be called before looking for work: what comes later ends the next sleep at once.
+pub fn acknowledge() {
+    write(UART_INT, 2);
+    write(NVIC_ICPR, 1);
+    write(ICSR, PENDSTCLR);
+}
+
+/// The byte that UART0 has received, if any.
+pub fn receive() -> Option<u8> {
+    (read(UART_STATE) & RX_FULL != 0).then(|| read(UART_DATA) as u8)
+}
+
+/// Gives UART0 a byte to send, once it has room; runs `meanwhile` until then.
+pub fn send(byte: u8, mut meanwhile: impl FnMut()) {
+    while read(UART_STATE) & TX_FULL != 0 {
+        meanwhile();
+    }
+    write(UART_DATA, u32::from(byte));
+}
+
+/// The time since the start, from SysTick at 25 MHz.
+///
+/// It has to be read once in 0.67 s; SysTick's own interrupt wakes the core that often.
+#[derive(Debug)]
+pub struct Clock {
+    micros: u64,
+    /// SysTick at the last look, less what does not make a microsecond yet.
+    last: u32,
+}
+
+impl Clock {
+    const WRAP: u32 = 0xff_ffff;
+    const TICKS_PER_MICRO: u32 = 25;
+
+    /// A clock that starts now.
+    pub fn start() -> Clock {
+        Clock {
+            micros: 0,
+            last: ticks(),
+        }
+    }
+
+    /// Microseconds since the start.
+    pub fn micros(&mut self) -> u64 {
+        let micros = elapsed(self.last, ticks()) / Self::TICKS_PER_MICRO;
+        self.last = self.last.wrapping_sub(micros * Self::TICKS_PER_MICRO) & Self::WRAP;
+        self.micros += u64::from(micros);
+        self.micros
+    }
+}
+
+/// SysTick now; it counts down from [`Clock::WRAP`], at 25 MHz.
+pub fn ticks() -> u32 {
+    read(SYST_CVR)
+}
+
+/// Ticks from one look at [`ticks`] to a later one, less than 0.67 s apart.
+pub fn elapsed(from: u32, to: u32) -> u32 {
+    from.wrapping_sub(to) & Clock::WRAP
+}

@@ -1,0 +1,239 @@
+//! Calls of all four kinds through the UART, with cancels and garbage in between.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use sinew::frame::hdlc::{self, Decoder, RPC_ADDRESS};
+use sinew::rpc::{Client, ClientCall, Encode, MethodId, MethodKind, Received, Status, id};
+use sinew::time::Instant;
+
+use crate::Result;
+
+/// The channel of the calls.
+const CHANNEL: u32 = 1;
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+const fn kinds(method: &str, kind: MethodKind) -> MethodId {
+    MethodId {
+        service: id("demo.Kinds"),
+        method: id(method),
+        kind,
+    }
+}
+const DOUBLE: MethodId = kinds("Double", MethodKind::Unary);
+const COUNT: MethodId = kinds("Count", MethodKind::ServerStream);
+const SUM: MethodId = kinds("Sum", MethodKind::ClientStream);
+const ECHO_ALL: MethodId = kinds("EchoAll", MethodKind::Bidi);
+
+/// What came back for a call, with the payload copied out.
+#[derive(PartialEq, Debug)]
+enum Reply {
+    Item(Vec<u8>),
+    Completed(Status, Vec<u8>),
+    Failed(Status),
+}
+
+struct Host<'u> {
+    uart: &'u UnixStream,
+    client: Client<4>,
+    decoder: Decoder,
+    place: [u8; 256],
+    input: Vec<u8>,
+}
+
+impl Host<'_> {
+    fn send(&mut self, encode: impl FnOnce(&mut [u8]) -> Option<usize>) -> Result<()> {
+        let mut packet = [0; 256];
+        let len = encode(&mut packet).ok_or("the packet does not fit")?;
+        let mut frame = [0; 600];
+        let packet = packet.get(..len).unwrap_or_default();
+        let len = hdlc::encode(RPC_ADDRESS, packet, &mut frame).ok_or("the frame does not fit")?;
+        self.uart.write_all(frame.get(..len).unwrap_or_default())?;
+        Ok(())
+    }
+
+    fn open(&mut self, method: MethodId) -> Result<ClientCall> {
+        self.client
+            .open(method, TIMEOUT, Instant::START)
+            .map_err(|_| "no call slot of the client is free".into())
+    }
+
+    fn start<T: Encode + ?Sized>(&mut self, method: MethodId, request: &T) -> Result<ClientCall> {
+        let call = self.open(method)?;
+        self.send(|place| call.request(place, request))?;
+        Ok(call)
+    }
+
+    fn item(&mut self, call: ClientCall, n: u32) -> Result<()> {
+        self.send(|place| call.item(place, &num(n)[..]))
+    }
+
+    fn complete(&mut self, call: ClientCall) -> Result<()> {
+        let mut packet = [0; 64];
+        let len = self.client.complete(&call, &mut packet);
+        self.send(|place| packet.get(..len)?.encode(place))
+    }
+
+    fn cancel(&mut self, call: ClientCall) -> Result<()> {
+        let mut packet = [0; 64];
+        let len = self.client.cancel(&call, Status::CANCELLED, &mut packet);
+        self.send(|place| packet.get(..len)?.encode(place))
+    }
+
+    /// The next reply for any open call; what comes for an ended one is dropped, as the engine
+    /// does it.
+    fn next(&mut self) -> Result<(u32, Reply)> {
+        loop {
+            let mut input = &self.input[..];
+            let packet = self
+                .decoder
+                .decode(&mut self.place, &mut input)
+                .map(<[u8]>::to_vec);
+            let used = self.input.len() - input.len();
+            self.input.drain(..used);
+            let Some(packet) = packet else {
+                let mut bytes = [0; 256];
+                let len = self
+                    .uart
+                    .read(&mut bytes)
+                    .map_err(|error| format!("no answer from the board: {error}"))?;
+                if len == 0 {
+                    return Err("the board has closed its UART".into());
+                }
+                self.input
+                    .extend_from_slice(bytes.get(..len).unwrap_or_default());
+                continue;
+            };
+            let mut answer = [0; 64];
+            let (_, event) = self.client.handle(&packet, &mut answer, Instant::START);
+            if let Some(event) = event {
+                let reply = match event.received {
+                    Received::Item(bytes) => Reply::Item(bytes.to_vec()),
+                    Received::Completed(status, bytes) => Reply::Completed(status, bytes.to_vec()),
+                    Received::Failed(status) => Reply::Failed(status),
+                };
+                return Ok((event.call.call_id(), reply));
+            }
+        }
+    }
+
+    fn expect(&mut self, call: ClientCall, reply: Reply) -> Result<()> {
+        let got = self.next()?;
+        let expected = (call.call_id(), reply);
+        if got == expected {
+            Ok(())
+        } else {
+            Err(format!("expected {expected:?}, got {got:?}").into())
+        }
+    }
+}
+
+/// The encoded message `Num`.
+fn num(n: u32) -> Vec<u8> {
+    let mut bytes = vec![0; 8];
+    let len = sinew::wire::varint::write32(&mut bytes, 1, n).unwrap_or(0);
+    bytes.truncate(len);
+    bytes[0] = 8;
+    if n == 0 { Vec::new() } else { bytes }
+}
+
+/// Runs all of them and returns how many calls were made.
+pub fn run(uart: &UnixStream) -> Result<u32> {
+    let mut host = Host {
+        uart,
+        client: Client::new(CHANNEL, 1),
+        decoder: Decoder::new(RPC_ADDRESS),
+        place: [0; 256],
+        input: Vec::new(),
+    };
+    let mut calls = 0;
+    for garbage in garbage() {
+        host.uart.write_all(&garbage)?;
+        calls += each_kind(&mut host)?;
+    }
+    for n in 0..500 {
+        unary(&mut host, n)?;
+        calls += 1;
+    }
+    Ok(calls)
+}
+
+fn unary(host: &mut Host<'_>, n: u32) -> Result<()> {
+    let call = host.start(DOUBLE, &num(n)[..])?;
+    host.expect(call, Reply::Completed(Status::OK, num(2 * n)))
+}
+
+fn each_kind(host: &mut Host<'_>) -> Result<u32> {
+    unary(host, 21)?;
+
+    let call = host.start(DOUBLE, &num(u32::MAX)[..])?;
+    host.expect(call, Reply::Completed(Status::OUT_OF_RANGE, vec![]))?;
+
+    let call = host.start(COUNT, &num(20)[..])?;
+    for n in 0..20 {
+        host.expect(call, Reply::Item(num(n)))?;
+    }
+    host.expect(call, Reply::Completed(Status::OK, vec![]))?;
+
+    // Two streams from the client at a time: each has its own state.
+    let (first, second) = (host.open(SUM)?, host.open(SUM)?);
+    for call in [first, second] {
+        host.send(|place| call.open_stream(place))?;
+    }
+    for n in 1..=10 {
+        host.item(first, n)?;
+        host.item(second, 100 * n)?;
+    }
+    host.complete(first)?;
+    host.expect(first, Reply::Completed(Status::OK, num(55)))?;
+    host.complete(second)?;
+    host.expect(second, Reply::Completed(Status::OK, num(5500)))?;
+
+    let call = host.open(ECHO_ALL)?;
+    host.send(|place| call.open_stream(place))?;
+    for n in [7, 0, u32::MAX] {
+        host.item(call, n)?;
+        host.expect(call, Reply::Item(num(n)))?;
+    }
+    host.complete(call)?;
+    host.expect(call, Reply::Completed(Status::OK, vec![]))?;
+
+    // A stream without an end, cancelled: the next items are nobody's, and its slot is free again.
+    for _ in 0..6 {
+        let call = host.start(COUNT, &num(u32::MAX)[..])?;
+        host.expect(call, Reply::Item(num(0)))?;
+        host.cancel(call)?;
+        unary(host, 4)?;
+    }
+    let call = host.open(ECHO_ALL)?;
+    host.send(|place| call.open_stream(place))?;
+    host.cancel(call)?;
+
+    let unknown = host.start(kinds("NoSuchMethod", MethodKind::Unary), &num(1)[..])?;
+    host.expect(unknown, Reply::Failed(Status::NOT_FOUND))?;
+
+    let undecodable = host.start(DOUBLE, &[0x0f][..])?;
+    host.expect(undecodable, Reply::Failed(Status::DATA_LOSS))?;
+    Ok(21)
+}
+
+/// What a damaged line may bring; the next good frame must be served.
+fn garbage() -> Vec<Vec<u8>> {
+    let mut good = [0; 64];
+    let len = hdlc::encode(RPC_ADDRESS, b"no packet", &mut good).unwrap_or(0);
+    let good = good.get(..len).unwrap_or_default();
+    let (half, _) = good.split_at(len / 2);
+    let mut wrong_crc = good.to_vec();
+    wrong_crc[4] ^= 1;
+    vec![
+        vec![],
+        b"text of a boot loader\r\n".to_vec(),
+        good.to_vec(),
+        half.to_vec(),
+        wrong_crc,
+        [&[0x7e][..], &[0x55; 3000]].concat(),
+        vec![0x7e, 0x7d, 0x7e, 0x7d, 0x7d],
+        vec![0x7e; 40],
+    ]
+}

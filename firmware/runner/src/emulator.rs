@@ -1,0 +1,197 @@
+//! A board in the emulator, with its UART on a socket.
+
+use std::io::{Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::Result;
+use crate::image::Image;
+
+const QEMU: &str = "qemu-system-arm";
+/// No answer of the emulator takes this long on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The emulator ends after this, even where nobody is left to stop it.
+const LIMIT_S: &str = "120";
+/// How much below the start of the stack is looked at, in bytes.
+const STACK_LOOK: u64 = 8192;
+const UNTOUCHED: u8 = 0xa5;
+
+/// Fails with a name where the emulator is missing.
+pub fn check() -> Result<()> {
+    let found = Command::new(QEMU)
+        .arg("--version")
+        .stdout(Stdio::null())
+        .status();
+    match found {
+        Ok(status) if status.success() => Ok(()),
+        _ => Err(format!("{QEMU} is missing: apt-get install qemu-system-arm").into()),
+    }
+}
+
+/// A running board. It stops when this is dropped.
+pub struct Emulator {
+    process: Child,
+    uart: UnixStream,
+    monitor: UnixStream,
+    folder: PathBuf,
+}
+
+impl Emulator {
+    /// Starts the image.
+    pub fn start(image: &Image) -> Result<Emulator> {
+        Emulator::start_with(image, &[])
+    }
+
+    /// Starts the image with one instruction per 64 ns of its own time.
+    pub fn start_counting(image: &Image) -> Result<Emulator> {
+        Emulator::start_with(image, &["-icount", "shift=6,sleep=off"])
+    }
+
+    fn start_with(image: &Image, more: &[&str]) -> Result<Emulator> {
+        static RUNS: AtomicU32 = AtomicU32::new(0);
+        let run = RUNS.fetch_add(1, Ordering::Relaxed);
+        let folder =
+            std::env::temp_dir().join(format!("sinew-firmware-{}-{run}", std::process::id()));
+        std::fs::create_dir_all(&folder)?;
+        let stack = folder.join("stack");
+        std::fs::write(&stack, [UNTOUCHED; STACK_LOOK as usize])?;
+        let (uart, monitor) = (folder.join("uart"), folder.join("monitor"));
+        let (uart_socket, monitor_socket) =
+            (UnixListener::bind(&uart)?, UnixListener::bind(&monitor)?);
+        let mut process = Command::new("timeout")
+            .args([
+                "-k",
+                "1",
+                LIMIT_S,
+                QEMU,
+                "-M",
+                "mps2-an385",
+                "-display",
+                "none",
+            ])
+            .args(["-semihosting-config", "enable=on,target=native"])
+            .args(["-serial", &format!("unix:{}", uart.display())])
+            .args(["-monitor", &format!("unix:{}", monitor.display())])
+            .arg("-kernel")
+            .arg(&image.path)
+            .arg("-device")
+            .arg(format!(
+                "loader,file={},addr={:#x},force-raw=on",
+                stack.display(),
+                image.stack_top - STACK_LOOK
+            ))
+            .args(more)
+            .stdin(Stdio::null())
+            .spawn()?;
+        let sockets = accept(&monitor_socket, &mut process)
+            .and_then(|monitor| Ok((monitor, accept(&uart_socket, &mut process)?)));
+        match sockets {
+            Ok((monitor, uart)) => Ok(Emulator {
+                process,
+                uart,
+                monitor,
+                folder,
+            }),
+            Err(error) => {
+                let _ = process.kill();
+                let _ = std::fs::remove_dir_all(&folder);
+                Err(error)
+            }
+        }
+    }
+
+    /// The other end of the board's UART.
+    pub fn uart(&self) -> &UnixStream {
+        &self.uart
+    }
+
+    /// The most stack that the image has used so far, in bytes.
+    pub fn stack_used(&mut self, image: &Image) -> Result<u64> {
+        let dump = self.folder.join("dump");
+        let bottom = image.stack_top - STACK_LOOK;
+        self.command(&format!(
+            "pmemsave {bottom:#x} {STACK_LOOK:#x} \"{}\"",
+            dump.display()
+        ))?;
+        let stack = std::fs::read(dump)?;
+        let untouched = stack.iter().take_while(|&&byte| byte == UNTOUCHED).count();
+        if untouched == 0 {
+            return Err(format!("the stack is deeper than {STACK_LOOK} bytes").into());
+        }
+        Ok((stack.len() - untouched) as u64)
+    }
+
+    /// Waits until the image has ended, and gives its exit code.
+    pub fn wait(mut self) -> Result<i32> {
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE {
+            if let Some(status) = self.process.try_wait()? {
+                return Ok(status.code().unwrap_or(-1));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Err("the image does not end".into())
+    }
+
+    /// Runs a command of the emulator's monitor and waits until it is done.
+    fn command(&mut self, command: &str) -> Result<()> {
+        let prompt = b"(qemu) ";
+        // The prompt of the start, and the one behind the command.
+        writeln!(self.monitor, "{command}")?;
+        let (mut seen, mut byte) = (Vec::new(), [0]);
+        while seen
+            .windows(prompt.len())
+            .filter(|part| part == prompt)
+            .count()
+            < 2
+        {
+            self.monitor.read_exact(&mut byte)?;
+            seen.push(byte[0]);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Emulator {
+    fn drop(&mut self) {
+        let _ = writeln!(self.monitor, "quit");
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE {
+            if !matches!(self.process.try_wait(), Ok(None)) {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// The emulator's connection.
+fn accept(socket: &UnixListener, process: &mut Child) -> Result<UnixStream> {
+    socket.set_nonblocking(true)?;
+    let start = Instant::now();
+    loop {
+        match socket.accept() {
+            Ok((stream, _)) => {
+                stream.set_nonblocking(false)?;
+                stream.set_read_timeout(Some(PATIENCE))?;
+                stream.set_write_timeout(Some(PATIENCE))?;
+                return Ok(stream);
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error.into()),
+        }
+        if let Some(status) = process.try_wait()? {
+            return Err(format!("{QEMU} has ended at its start: {status}").into());
+        }
+        if start.elapsed() > PATIENCE {
+            return Err(format!("{QEMU} does not connect").into());
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}

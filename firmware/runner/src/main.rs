@@ -1,0 +1,81 @@
+//! Builds the images, runs them in the emulator, calls them through the emulated UART, and prints
+//! what they cost beside what they should cost.
+//!
+//! Exit code 0 where everything worked. A figure above its aim is shown, not failed.
+
+mod budget;
+mod calls;
+mod emulator;
+mod image;
+
+use std::error::Error;
+use std::io::Read;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use budget::Figures;
+use emulator::Emulator;
+use image::Image;
+
+/// Whatever goes wrong, said in words.
+type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+
+/// What the board's core runs.
+const TARGET: &str = "thumbv7m-none-eabi";
+
+/// The images that serve calls.
+const SERVING: [&str; 1] = ["direct"];
+
+/// Everything together takes a few seconds; this ends what hangs in spite of its own time limits.
+const WATCHDOG: Duration = Duration::from_secs(300);
+
+fn main() -> ExitCode {
+    std::thread::spawn(|| {
+        std::thread::sleep(WATCHDOG);
+        eprintln!("firmware: no end after {} s, given up", WATCHDOG.as_secs());
+        std::process::exit(1);
+    });
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("firmware: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
+    emulator::check()?;
+    image::build(TARGET)?;
+    let mut figures = Figures::new();
+    for name in SERVING {
+        let image = Image::read(TARGET, name)?;
+        image.check_no_panic()?;
+        let mut board = Emulator::start(&image)?;
+        let calls = calls::run(board.uart()).map_err(|error| format!("{name}: {error}"))?;
+        println!("{name}: {calls} calls answered as they must be");
+        figures.add(name, "flash", image.flash);
+        figures.add(name, "ram_static", image.ram);
+        figures.add(name, "stack", board.stack_used(&image)?);
+    }
+    count(&mut figures)?;
+    figures.print()
+}
+
+/// Runs the image that counts instructions.
+fn count(figures: &mut Figures) -> Result<()> {
+    let image = Image::read(TARGET, "count")?;
+    image.check_no_panic()?;
+    let board = Emulator::start_counting(&image)?;
+    let mut text = String::new();
+    board.uart().read_to_string(&mut text)?;
+    match board.wait()? {
+        0 => {}
+        code => return Err(format!("count has ended with {code}, after {text:?}").into()),
+    }
+    for line in text.lines() {
+        let (name, value) = line.split_once(' ').ok_or("count prints something else")?;
+        figures.add("count", name, value.parse()?);
+    }
+    Ok(())
+}
