@@ -53,7 +53,7 @@ test-firmware: ## one Cortex-M image in QEMU, called from the host; its flash, R
 
 test-counts: ## instruction gates, by callgrind
 	@./setup test
-	cargo run -q --release -p sinew-bench -- counts --gate
+	cargo run -q --profile bench -p sinew-bench -- counts --gate
 
 test-fuzz: ## every reader of foreign bytes, FUZZ_RUNS executions each
 	@./setup fuzz
@@ -62,7 +62,7 @@ test-fuzz: ## every reader of foreign bytes, FUZZ_RUNS executions each
 BENCH ?= rpc
 bench: ## BENCH=rpc: the talk's experiment and the instruction counts
 	@./setup test
-	cargo run -q --release -p sinew-bench -- $(BENCH)
+	cargo run -q --profile bench -p sinew-bench -- $(BENCH)
 
 docs: ## the book and the API reference
 	@./setup docs

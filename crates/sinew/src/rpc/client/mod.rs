@@ -226,7 +226,11 @@ impl<const CALLS: usize> Client<CALLS> {
         let mut call_id = self.last_id;
         loop {
             // At most CALLS ids are taken, and CALLS is below their number, so this ends.
-            call_id = call_id % LAST_CALL_ID + 1;
+            call_id = if call_id >= LAST_CALL_ID {
+                1
+            } else {
+                call_id + 1
+            };
             let taken = |entry: &Entry| entry.open && entry.route.call_id == call_id;
             if self.live == 0 || !self.entries.iter().any(taken) {
                 break;
@@ -390,24 +394,27 @@ impl<const CALLS: usize> Client<CALLS> {
         (len, Some(Event { call, received }))
     }
 
-    /// The pending call of this key; open ids match any call of the method. The same id goes before
-    /// an open one, then the newest, so that a listener takes no packet from a requested call.
+    /// The pending call of this key, or one that an open id matches.
     fn find(&mut self, route: &Route) -> Option<usize> {
-        let mut found: Option<(usize, (bool, u32))> = None;
-        let open = self
-            .entries
-            .iter()
-            .enumerate()
-            .filter(|(_, entry)| entry.open);
-        for (index, entry) in open.take(self.live) {
-            if entry.route.service != route.service || entry.route.method != route.method {
-                continue;
-            }
-            let same_id = entry.route.call_id == route.call_id;
-            let matches = same_id || is_open_id(entry.route.call_id) || is_open_id(route.call_id);
-            let rank = (same_id, entry.order);
-            if matches && found.is_none_or(|(_, best)| rank > best) {
-                found = Some((index, rank));
+        let same = |entry: &Entry| entry.open && entry.route == *route;
+        let exact = self.entries.iter().position(same);
+        exact
+            .filter(|_| !is_open_id(route.call_id))
+            .or_else(|| self.find_by_open_id(route))
+    }
+
+    /// Open ids match any call of the method, the newest first. An equal id goes before them, so
+    /// that a listener takes no packet from a requested call.
+    #[inline(never)] // rare
+    fn find_by_open_id(&mut self, route: &Route) -> Option<usize> {
+        let mut found: Option<(usize, u32)> = None;
+        for (index, entry) in self.entries.iter().enumerate() {
+            let same_method = entry.open
+                && entry.route.service == route.service
+                && entry.route.method == route.method;
+            let matches = is_open_id(entry.route.call_id) || is_open_id(route.call_id);
+            if same_method && matches && found.is_none_or(|(_, order)| entry.order > order) {
+                found = Some((index, entry.order));
             }
         }
         let (index, _) = found?;

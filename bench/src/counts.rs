@@ -1,0 +1,107 @@
+//! Instructions by callgrind: the same number in every run, whatever else the machine does.
+//!
+//! Each case runs under callgrind twice, for N and 2 N rounds; the difference is what N rounds
+//! take, without start-up.
+
+use std::process::Command;
+
+use crate::Result;
+use crate::csv::{self, Row};
+
+/// One counted case.
+pub struct Case {
+    /// What `sinew-bench case` calls it.
+    pub name: &'static str,
+    /// What it measures.
+    pub what: &'static str,
+    /// The unit of the figure.
+    pub unit: &'static str,
+    /// Rounds of the first run.
+    pub rounds: u64,
+    /// Units in one round.
+    pub units: u64,
+    /// The gate, in instructions per unit.
+    pub limit: f64,
+}
+
+/// Every case with its gate.
+pub const CASES: [Case; 4] = [
+    Case {
+        name: "rpc",
+        what: "typed call, no hop, both sides",
+        unit: "instructions/call",
+        rounds: 2_000,
+        units: 1,
+        limit: 1_000.0,
+    },
+    Case {
+        name: "rpc-queue",
+        what: "the same through a block queue each way",
+        unit: "instructions/call",
+        rounds: 2_000,
+        units: 1,
+        limit: 1_150.0,
+    },
+    Case {
+        name: "hdlc-encode",
+        what: "HDLC frame of 512 mixed bytes, encode",
+        unit: "instructions/byte",
+        rounds: 500,
+        units: crate::cases::HDLC_BYTES as u64,
+        limit: 12.0,
+    },
+    Case {
+        name: "hdlc-decode",
+        what: "HDLC frame of 512 mixed bytes, decode",
+        unit: "instructions/byte",
+        rounds: 500,
+        units: crate::cases::HDLC_BYTES as u64,
+        limit: 15.0,
+    },
+];
+
+/// Counts every case; with `gate`, fails where one is above its limit.
+pub fn run(gate: bool) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    let mut above = Vec::new();
+    for case in &CASES {
+        let once = callgrind(case.name, case.rounds)?;
+        let twice = callgrind(case.name, 2 * case.rounds)?;
+        let per_unit = twice.saturating_sub(once) as f64 / (case.rounds * case.units) as f64;
+        if per_unit > case.limit {
+            above.push(format!("{}: {per_unit:.1} > {}", case.name, case.limit));
+        }
+        let note = format!("{}; limit {}", case.what, case.limit);
+        rows.push(csv::row(
+            case.name,
+            "instructions",
+            per_unit,
+            case.unit,
+            &note,
+        ));
+    }
+    csv::print(&rows);
+    if gate && !above.is_empty() {
+        return Err(format!("above the limit: {}", above.join(", ")).into());
+    }
+    Ok(rows)
+}
+
+/// Instructions of a whole run of one case.
+fn callgrind(name: &str, rounds: u64) -> Result<u64> {
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg(std::env::current_exe()?)
+        .args(["case", name, &rounds.to_string()])
+        .output()
+        .map_err(|error| format!("missing capability: valgrind ({error})"))?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() {
+        return Err(format!("case {name} failed under callgrind:\n{text}").into());
+    }
+    let collected = text
+        .lines()
+        .find_map(|line| line.split("Collected :").nth(1))
+        .ok_or("callgrind printed no count")?;
+    Ok(collected.trim().parse()?)
+}

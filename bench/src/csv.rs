@@ -1,0 +1,65 @@
+//! Results: one row a figure, in `bench/results/NAME.csv`.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use crate::Result;
+
+/// One figure.
+pub struct Row {
+    pub case: String,
+    pub figure: &'static str,
+    pub value: f64,
+    pub unit: &'static str,
+    /// What it is held against, or how it was made.
+    pub note: String,
+}
+
+/// A row.
+pub fn row(case: &str, figure: &'static str, value: f64, unit: &'static str, note: &str) -> Row {
+    Row {
+        case: case.into(),
+        figure,
+        value,
+        unit,
+        note: note.into(),
+    }
+}
+
+/// Prints the rows as a table.
+pub fn print(rows: &[Row]) {
+    for row in rows {
+        println!(
+            "{:<24} {:<17} {:>9} {:<18} {}",
+            row.case,
+            row.figure,
+            number(row.value),
+            row.unit,
+            row.note
+        );
+    }
+}
+
+/// Writes the rows to `bench/results/NAME.csv`.
+pub fn write(name: &str, rows: &[Row]) -> Result<()> {
+    let mut text = String::from("case,figure,value,unit,note\n");
+    for row in rows {
+        let (case, figure, unit, note) = (&row.case, row.figure, row.unit, &row.note);
+        let value = number(row.value);
+        // Notes are free text; the other columns have no commas.
+        writeln!(text, "{case},{figure},{value},{unit},\"{note}\"")?;
+    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("results");
+    std::fs::create_dir_all(&folder)?;
+    std::fs::write(folder.join(format!("{name}.csv")), text)?;
+    Ok(())
+}
+
+/// Three significant decimals where they matter, none where they do not.
+fn number(value: f64) -> String {
+    if value.abs() >= 100.0 {
+        format!("{value:.0}")
+    } else {
+        format!("{value:.2}")
+    }
+}

@@ -1,0 +1,45 @@
+//! Benchmarks and instruction gates.
+//!
+//! * `sinew-bench rpc`: the talk's experiment (two threads on one core, ring with mutex and
+//!   condition variable) and the instruction counts; writes `bench/results/rpc.csv`.
+//! * `sinew-bench counts [--gate]`: instructions per call and per byte, by callgrind; with `--gate`
+//!   it fails above the limits of [`counts::CASES`].
+//! * `sinew-bench case NAME N`: runs one counted case N times; what callgrind runs.
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+mod cases;
+mod counts;
+mod csv;
+mod ring;
+mod talk;
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let result = match words.as_slice() {
+        ["rpc"] => rpc(),
+        ["counts"] => counts::run(false).map(drop),
+        ["counts", "--gate"] => counts::run(true).map(drop),
+        ["case", name, n] => cases::run(name, n.parse().unwrap_or(0)),
+        _ => Err("usage: sinew-bench rpc | counts [--gate] | case NAME N".into()),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("sinew-bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What goes wrong in a benchmark is told to its reader and nothing else.
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+fn rpc() -> Result<()> {
+    let mut rows = talk::run()?;
+    csv::print(&rows);
+    rows.extend(counts::run(false)?);
+    csv::write("rpc", &rows)
+}
