@@ -1,2 +1,59 @@
-//! Drivers: thin loops that tie an engine of `sinew` to a link of the host.
+//! Drivers: thin loops that tie an engine of `sinew` to a link.
+//!
+//! | module | what it is for |
+//! |---|---|
+//! | [`endpoint`] | the one syntax that names a link |
+//! | [`open`] | opens what an endpoint names; [`connect`] makes a client of it |
+//! | [`link`] | what a blocking driver needs beyond the seam |
+//! | [`bytes`], [`udp`] | carriers: packets on a stream of bytes, and in datagrams |
+//! | [`client`] | a blocking client, driven in the caller's thread |
+//! | [`serve`] | services for any number of links, one thread each |
+//!
+//! Nothing here knows the protocol: packets go from links to engines and back.
 #![forbid(unsafe_code)]
+
+pub mod bytes;
+pub mod client;
+pub mod endpoint;
+pub mod link;
+pub mod open;
+mod reactor;
+pub mod serve;
+mod sleep;
+pub mod udp;
+
+use std::os::fd::AsFd;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+pub use client::Client;
+pub use endpoint::{Address, Endpoint, EndpointError};
+pub use link::{AnyLink, Link, Traffic, Want};
+pub use open::{ConnectError, connect, open};
+pub use serve::Server;
+
+/// The guard of a mutex whose holders leave sound state even if they panic.
+fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn nonblocking(fd: impl AsFd) -> std::io::Result<()> {
+    let flags = rustix::fs::fcntl_getfl(&fd)?;
+    Ok(rustix::fs::fcntl_setfl(
+        &fd,
+        flags | rustix::fs::OFlags::NONBLOCK,
+    )?)
+}
+
+/// The clock of the drivers: microseconds since a driver's start.
+#[derive(Clone, Copy, Debug)]
+struct Clock(std::time::Instant);
+
+impl Clock {
+    fn start() -> Clock {
+        Clock(std::time::Instant::now())
+    }
+
+    fn now(self) -> sinew::time::Instant {
+        sinew::time::Instant::START.after(self.0.elapsed())
+    }
+}

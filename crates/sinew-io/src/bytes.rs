@@ -1,0 +1,431 @@
+//! The packet link over any stream of bytes: a socket, a serial line, two pipes.
+//!
+//! The place is a plain packet buffer. `commit` frames it in one pass into a bounded batch, and
+//! `flush` writes as much of that as the descriptor takes. What it does not take is written when
+//! it does, by the driver's next `flush` or by the reactor thread, whichever comes first, also
+//! after the sending half is dropped. `peek` decodes from a bounded buffer and reads at most once,
+//! so its work is bounded whatever arrives.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex};
+use std::task::Waker;
+use std::time::Duration;
+
+use rustix::event::epoll;
+use rustix::io::Errno;
+use sinew::frame::{Decoder, FrameStats, Framing};
+use sinew::link::{RecvError, Rx, SendError, Tx};
+
+use crate::link::{Link, Traffic, Want};
+use crate::reactor::{self, Ready, Source};
+use crate::sleep::Sleeper;
+use crate::{lock, nonblocking};
+
+/// Bytes that one read takes at most.
+const READ: usize = 8192;
+/// Bytes that are framed and wait to be written, at least; room for several packets, so that one
+/// write takes them all, and few enough that nothing urgent waits long behind them.
+const BATCH: usize = 8192;
+
+/// A link over one descriptor (its duplicate for the other half) or two.
+pub struct ByteLink {
+    tx: ByteTx,
+    rx: ByteRx,
+    sleeper: Sleeper,
+    /// Dropped with the link, after its descriptors: a child process.
+    _keep: Option<Box<dyn Send>>,
+}
+
+impl ByteLink {
+    /// A link that reads from and writes to one descriptor. It becomes non-blocking.
+    pub fn duplex(fd: OwnedFd, framing: Framing, mtu: usize) -> std::io::Result<ByteLink> {
+        let write = fd.try_clone()?;
+        ByteLink::pipes(fd, write, framing, mtu)
+    }
+
+    /// A link over a descriptor to read from and one to write to. They become non-blocking.
+    pub fn pipes(
+        read: OwnedFd,
+        write: OwnedFd,
+        framing: Framing,
+        mtu: usize,
+    ) -> std::io::Result<ByteLink> {
+        nonblocking(&read)?;
+        nonblocking(&write)?;
+        Ok(ByteLink {
+            tx: ByteTx::new(write, framing, mtu),
+            rx: ByteRx::new(read, framing, mtu),
+            sleeper: Sleeper::default(),
+            _keep: None,
+        })
+    }
+
+    /// Keeps something alive as long as the link.
+    pub fn keeping(mut self, keep: impl Send + 'static) -> ByteLink {
+        self._keep = Some(Box::new(keep));
+        self
+    }
+
+    /// The halves, for a driver that arms them instead of sleeping on the link.
+    pub fn split(self) -> (ByteTx, ByteRx, Option<Box<dyn Send>>) {
+        (self.tx, self.rx, self._keep)
+    }
+}
+
+impl Link for ByteLink {
+    type Tx = ByteTx;
+    type Rx = ByteRx;
+
+    fn halves(&mut self) -> (&mut ByteTx, &mut ByteRx) {
+        (&mut self.tx, &mut self.rx)
+    }
+
+    fn wait(&mut self, want: Want, timeout: Option<Duration>) {
+        let write = (want != Want::Packet).then(|| self.tx.out.fd.as_fd());
+        self.sleeper
+            .sleep(self.rx.inp.inner().as_fd(), write, timeout);
+    }
+
+    fn waker(&mut self) -> Waker {
+        self.sleeper.waker()
+    }
+
+    fn is_idle(&self) -> bool {
+        lock(&self.tx.out.state).unsent().is_empty()
+    }
+
+    fn traffic(&self) -> Traffic {
+        Traffic {
+            bytes_in: self.rx.bytes,
+            bytes_out: lock(&self.tx.out.state).written,
+            frames: *self.rx.stats(),
+        }
+    }
+}
+
+/// The sending half.
+pub struct ByteTx {
+    framing: Framing,
+    place: Box<[u8]>,
+    in_hand: bool,
+    out: Arc<Out>,
+}
+
+/// What the sending half shares with the reactor.
+struct Out {
+    key: u64,
+    fd: OwnedFd,
+    max_frame: usize,
+    state: Mutex<OutState>,
+}
+
+struct OutState {
+    batch: Box<[u8]>,
+    start: usize,
+    end: usize,
+    written: u64,
+    closed: bool,
+    /// The reactor watches for room.
+    watched: bool,
+    waker: Option<Waker>,
+}
+
+impl OutState {
+    fn unsent(&self) -> &[u8] {
+        self.batch.get(self.start..self.end).unwrap_or_default()
+    }
+
+    /// Whether one more frame fits, whatever its content.
+    fn has_room(&self, max_frame: usize) -> bool {
+        self.batch.len() - self.unsent().len() >= max_frame
+    }
+
+    /// The free end of the batch, all of it in one piece.
+    fn free(&mut self) -> &mut [u8] {
+        if self.start > 0 {
+            self.batch.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+        }
+        self.batch.get_mut(self.end..).unwrap_or_default()
+    }
+
+    /// Writes as much as the descriptor takes.
+    fn write(&mut self, fd: &OwnedFd) {
+        while !self.unsent().is_empty() {
+            match rustix::io::write(fd, self.unsent()) {
+                Ok(count) => {
+                    self.start += count;
+                    self.written += count as u64;
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return,
+                Err(_) => {
+                    self.closed = true;
+                    break;
+                }
+            }
+        }
+        (self.start, self.end) = (0, 0);
+    }
+}
+
+impl Out {
+    /// Lets the reactor call [`Source::ready`] when there is room, unless it will already.
+    fn watch(self: &Arc<Self>, state: &mut OutState) -> bool {
+        !std::mem::replace(&mut state.watched, true)
+    }
+}
+
+impl Source for Out {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    fn events(&self) -> epoll::EventFlags {
+        epoll::EventFlags::OUT
+    }
+
+    fn key(&self) -> u64 {
+        self.key
+    }
+
+    fn ready(self: Arc<Self>) {
+        let mut state = lock(&self.state);
+        state.watched = false;
+        state.write(&self.fd);
+        let free = state.closed || state.has_room(self.max_frame);
+        let waker = if free { state.waker.take() } else { None };
+        let again = !state.unsent().is_empty() && self.watch(&mut state);
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        if again {
+            reactor::watch(self);
+        }
+    }
+}
+
+impl Drop for Out {
+    fn drop(&mut self) {
+        reactor::unwatch(self);
+        // So that the peer sees the end although the receiving half has a duplicate. Fails on what
+        // is no socket, where nothing is to be done.
+        let _ = rustix::net::shutdown(&self.fd, rustix::net::Shutdown::Write);
+    }
+}
+
+impl ByteTx {
+    fn new(fd: OwnedFd, framing: Framing, mtu: usize) -> ByteTx {
+        let max_frame = framing.max_encoded_len(mtu);
+        let state = OutState {
+            batch: vec![0; BATCH.max(2 * max_frame)].into(),
+            start: 0,
+            end: 0,
+            written: 0,
+            closed: false,
+            watched: false,
+            waker: None,
+        };
+        let key = reactor::new_key();
+        ByteTx {
+            framing,
+            place: vec![0; mtu].into(),
+            in_hand: false,
+            out: Arc::new(Out {
+                key,
+                fd,
+                max_frame,
+                state: Mutex::new(state),
+            }),
+        }
+    }
+}
+
+impl Tx for ByteTx {
+    fn mtu(&self) -> usize {
+        self.place.len()
+    }
+
+    fn place(&mut self, min: usize) -> Result<&mut [u8], SendError> {
+        if min > self.place.len() {
+            return Err(SendError::TooLarge);
+        }
+        if !self.in_hand {
+            let mut state = lock(&self.out.state);
+            if !state.has_room(self.out.max_frame) {
+                state.write(&self.out.fd);
+            }
+            if state.closed {
+                return Err(SendError::Closed);
+            }
+            if !state.has_room(self.out.max_frame) {
+                return Err(SendError::Full);
+            }
+            self.in_hand = true;
+        }
+        Ok(&mut self.place)
+    }
+
+    fn commit(&mut self, len: usize) -> Result<(), SendError> {
+        let in_hand = std::mem::take(&mut self.in_hand);
+        let packet = self
+            .place
+            .get(..len)
+            .filter(|_| in_hand)
+            .ok_or(SendError::TooLarge)?;
+        if len == 0 {
+            return Ok(());
+        }
+        let mut state = lock(&self.out.state);
+        if state.closed {
+            return Err(SendError::Closed);
+        }
+        let framed = self
+            .framing
+            .encode(packet, state.free())
+            .ok_or(SendError::TooLarge)?;
+        state.end += framed;
+        Ok(())
+    }
+
+    fn flush(&mut self) {
+        let mut state = lock(&self.out.state);
+        state.write(&self.out.fd);
+        let hand_over = !state.unsent().is_empty() && self.out.watch(&mut state);
+        drop(state);
+        if hand_over {
+            reactor::watch(self.out.clone());
+        }
+    }
+
+    fn arm(&mut self, waker: &Waker) {
+        let mut state = lock(&self.out.state);
+        state.write(&self.out.fd);
+        if state.closed || state.has_room(self.out.max_frame) {
+            drop(state);
+            return waker.wake_by_ref();
+        }
+        state.waker = Some(waker.clone());
+        let watch = self.out.watch(&mut state);
+        drop(state);
+        if watch {
+            reactor::watch(self.out.clone());
+        }
+    }
+}
+
+impl Drop for ByteTx {
+    fn drop(&mut self) {
+        self.flush();
+    }
+}
+
+/// The receiving half.
+pub struct ByteRx {
+    inp: Arc<Ready<OwnedFd>>,
+    decoder: Decoder,
+    buffer: Box<[u8]>,
+    start: usize,
+    end: usize,
+    bytes: u64,
+    /// The last read did not fill the buffer, so the next one would most likely find nothing.
+    drained: bool,
+    ended: bool,
+    place: Box<[u8]>,
+    /// Length of the packet that is peeked.
+    packet: Option<usize>,
+}
+
+impl ByteRx {
+    fn new(fd: OwnedFd, framing: Framing, mtu: usize) -> ByteRx {
+        ByteRx {
+            inp: Ready::new(fd, epoll::EventFlags::IN),
+            decoder: framing.decoder(),
+            buffer: vec![0; READ].into(),
+            start: 0,
+            end: 0,
+            bytes: 0,
+            drained: false,
+            ended: false,
+            place: vec![0; mtu].into(),
+            packet: None,
+        }
+    }
+
+    /// What became of the bytes received so far.
+    pub fn stats(&self) -> &FrameStats {
+        self.decoder.stats()
+    }
+
+    /// The length of the next packet, now in the place.
+    fn receive(&mut self) -> Result<Option<usize>, RecvError> {
+        let found = self.decode();
+        if found.is_some() {
+            return Ok(found);
+        }
+        if self.ended {
+            return Err(RecvError::Closed);
+        }
+        if std::mem::take(&mut self.drained) {
+            return Ok(None);
+        }
+        match rustix::io::read(self.inp.inner(), &mut self.buffer[..]) {
+            Ok(0) => self.ended = true,
+            Ok(count) => {
+                (self.start, self.end) = (0, count);
+                self.bytes += count as u64;
+                self.drained = count < self.buffer.len();
+            }
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(_) => self.ended = true,
+        }
+        let found = self.decode();
+        if found.is_none() && self.ended {
+            return Err(RecvError::Closed);
+        }
+        Ok(found)
+    }
+
+    fn decode(&mut self) -> Option<usize> {
+        let mut input = self.buffer.get(self.start..self.end).unwrap_or_default();
+        let found = self.decoder.decode(&mut self.place, &mut input);
+        let len = match found {
+            Ok(packet) => packet.map(<[u8]>::len),
+            // The next packet cannot be found any more.
+            Err(_) => {
+                self.ended = true;
+                input = &[];
+                None
+            }
+        };
+        self.start = self.end - input.len();
+        len
+    }
+}
+
+impl Rx for ByteRx {
+    fn peek(&mut self) -> Result<Option<&[u8]>, RecvError> {
+        if self.packet.is_none() {
+            self.packet = self.receive()?;
+        }
+        Ok(self.packet.and_then(|len| self.place.get(..len)))
+    }
+
+    fn release(&mut self) {
+        self.packet = None;
+    }
+
+    fn arm(&mut self, waker: &Waker) {
+        if !matches!(self.peek(), Ok(None)) {
+            return waker.wake_by_ref();
+        }
+        self.inp.arm(waker);
+    }
+}
+
+impl Drop for ByteRx {
+    fn drop(&mut self) {
+        self.inp.disarm();
+    }
+}

@@ -1,0 +1,337 @@
+//! Where a peer is: the one syntax that names a link everywhere.
+//!
+//! ```text
+//! tcp:HOST:PORT    udp:HOST:PORT    unix:PATH    serial:PATH    exec:COMMAND    stdio:    shm:PATH
+//! ```
+//! Options follow the last `?`, joined by `&`:
+//!
+//! | option | for | default |
+//! |---|---|---|
+//! | `frame=hdlc`, `len` or `cobs` | byte streams: tcp, unix, serial, exec, stdio | `hdlc` |
+//! | `channel=N` | all; 1 to 4,294,967,295 | 1 |
+//! | `mtu=N` | all; 64 to 4,096 bytes per packet | 1,024 |
+//! | `baud=N` | serial | 115,200 |
+//!
+//! IPv6 addresses stand in brackets: `tcp:[::1]:4000`. A path or command that contains a `?` ends
+//! in one more. `stdio:` is the other end of `exec:`: the own standard input and output.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use sinew::frame::Framing;
+
+/// The packet size where an endpoint names none: room for Pigweed's 512-byte packets and more.
+pub const DEFAULT_MTU: usize = 1024;
+/// The smallest packet size that an endpoint may name.
+pub const MIN_MTU: usize = 64;
+/// The largest packet size that an endpoint may name.
+pub const MAX_MTU: usize = 4096;
+/// The speed of a serial line where an endpoint names none.
+pub const DEFAULT_BAUD: u32 = 115_200;
+
+/// A place to connect to or to serve at, with its options.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Endpoint {
+    /// What and where.
+    pub address: Address,
+    /// How packets are framed on a byte stream; of no meaning for udp and shm.
+    pub framing: Framing,
+    /// The channel id of calls.
+    pub channel: u32,
+    /// The largest packet in bytes. Both sides should agree; a larger packet is counted and
+    /// dropped.
+    pub mtu: usize,
+}
+
+/// The carrier of an [`Endpoint`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Address {
+    /// A TCP socket: host name or address (IPv6 without its brackets) and port.
+    Tcp(String, u16),
+    /// A UDP socket, one packet per datagram.
+    Udp(String, u16),
+    /// A unix stream socket.
+    Unix(PathBuf),
+    /// A serial line or pseudo-terminal, and its speed in baud.
+    Serial(PathBuf, u32),
+    /// A command for the shell; its standard input and output are the link.
+    Exec(String),
+    /// The own standard input and output: what a command under `exec:` serves.
+    Stdio,
+    /// Memory shared with another process or processor.
+    Shm(PathBuf),
+}
+
+impl Address {
+    /// Whether packets are framed on a byte stream here.
+    pub fn is_stream(&self) -> bool {
+        !matches!(self, Address::Udp(..) | Address::Shm(_))
+    }
+}
+
+impl From<Address> for Endpoint {
+    /// The address with default options.
+    fn from(address: Address) -> Self {
+        Endpoint {
+            address,
+            framing: Framing::HDLC,
+            channel: 1,
+            mtu: DEFAULT_MTU,
+        }
+    }
+}
+
+/// Why a text is no endpoint.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum EndpointError {
+    /// There is no such kind, or no `:` behind it.
+    Kind(String),
+    /// Host and port are not of the form `HOST:PORT`.
+    HostPort(String),
+    /// The path or command is missing.
+    Empty,
+    /// Something follows `stdio:`.
+    NotEmpty(String),
+    /// There is no such option.
+    Option(String),
+    /// The option does not apply to this kind of endpoint.
+    Misplaced(&'static str),
+    /// The option's value is out of its range.
+    Value(&'static str, String),
+}
+
+impl fmt::Display for EndpointError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            EndpointError::Kind(text) => write!(
+                f,
+                "`{text}` is no endpoint: write tcp:HOST:PORT, udp:HOST:PORT, unix:PATH, \
+                 serial:PATH, exec:COMMAND, stdio: or shm:PATH"
+            ),
+            EndpointError::HostPort(text) => write!(
+                f,
+                "`{text}` is not HOST:PORT with a port from 0 to 65535; an IPv6 address stands \
+                 in brackets, as in [::1]:4000"
+            ),
+            EndpointError::Empty => f.write_str("a path or a command must follow the colon"),
+            EndpointError::NotEmpty(text) => {
+                write!(f, "`{text}` after `stdio:` has no meaning: leave it out")
+            }
+            EndpointError::Option(text) => write!(
+                f,
+                "there is no option `{text}`: known are frame, channel, mtu and baud; a path or \
+                 command that contains a `?` must end in one more"
+            ),
+            EndpointError::Misplaced(option) => {
+                write!(
+                    f,
+                    "the option `{option}` does not apply to this kind of endpoint"
+                )
+            }
+            EndpointError::Value(option, value) => {
+                let range = match *option {
+                    "frame" => "hdlc, len or cobs",
+                    "channel" => "1 to 4294967295",
+                    "mtu" => "64 to 4096 bytes",
+                    _ => "a speed in baud, for example 115200",
+                };
+                write!(
+                    f,
+                    "`{value}` is no value for the option `{option}`: it takes {range}"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for EndpointError {}
+
+impl FromStr for Endpoint {
+    type Err = EndpointError;
+
+    fn from_str(text: &str) -> Result<Self, EndpointError> {
+        let (place, options) = text.rsplit_once('?').unwrap_or((text, ""));
+        let (kind, rest) = place
+            .split_once(':')
+            .ok_or_else(|| EndpointError::Kind(place.to_string()))?;
+        let path = || {
+            if rest.is_empty() {
+                Err(EndpointError::Empty)
+            } else {
+                Ok(rest)
+            }
+        };
+        let address = match kind {
+            "tcp" => host_port(rest).map(|(host, port)| Address::Tcp(host, port))?,
+            "udp" => host_port(rest).map(|(host, port)| Address::Udp(host, port))?,
+            "unix" => Address::Unix(path()?.into()),
+            "serial" => Address::Serial(path()?.into(), DEFAULT_BAUD),
+            "exec" => Address::Exec(path()?.into()),
+            "stdio" if rest.is_empty() => Address::Stdio,
+            "stdio" => return Err(EndpointError::NotEmpty(rest.to_string())),
+            "shm" => Address::Shm(path()?.into()),
+            _ => return Err(EndpointError::Kind(place.to_string())),
+        };
+        let mut endpoint = Endpoint::from(address);
+        for option in options.split('&').filter(|option| !option.is_empty()) {
+            endpoint.set(option)?;
+        }
+        Ok(endpoint)
+    }
+}
+
+impl Endpoint {
+    fn set(&mut self, option: &str) -> Result<(), EndpointError> {
+        let (name, value) = option.split_once('=').unwrap_or((option, ""));
+        let bad = |name| EndpointError::Value(name, value.to_string());
+        match name {
+            "frame" if !self.address.is_stream() => return Err(EndpointError::Misplaced("frame")),
+            "frame" => self.framing = Framing::from_name(value).ok_or_else(|| bad("frame"))?,
+            "channel" => {
+                self.channel = value
+                    .parse()
+                    .ok()
+                    .filter(|&id| id > 0)
+                    .ok_or_else(|| bad("channel"))?;
+            }
+            "mtu" => {
+                let range = MIN_MTU..=MAX_MTU;
+                self.mtu = value
+                    .parse()
+                    .ok()
+                    .filter(|n| range.contains(n))
+                    .ok_or_else(|| bad("mtu"))?;
+            }
+            "baud" => match &mut self.address {
+                Address::Serial(_, baud) => {
+                    *baud = value
+                        .parse()
+                        .ok()
+                        .filter(|&baud| baud > 0)
+                        .ok_or_else(|| bad("baud"))?;
+                }
+                _ => return Err(EndpointError::Misplaced("baud")),
+            },
+            _ => return Err(EndpointError::Option(option.to_string())),
+        }
+        Ok(())
+    }
+}
+
+fn host_port(text: &str) -> Result<(String, u16), EndpointError> {
+    let bad = || EndpointError::HostPort(text.to_string());
+    let (host, port) = text.rsplit_once(':').ok_or_else(bad)?;
+    let host = match host.strip_prefix('[') {
+        Some(inner) => inner.strip_suffix(']').ok_or_else(bad)?,
+        None if host.contains(':') => return Err(bad()),
+        None => host,
+    };
+    let port = port.parse().map_err(|_| bad())?;
+    if host.is_empty() {
+        return Err(bad());
+    }
+    Ok((host.to_string(), port))
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let host = |host: &String| match host.contains(':') {
+            true => format!("[{host}]"),
+            false => host.clone(),
+        };
+        match self {
+            Address::Tcp(name, port) => write!(f, "tcp:{}:{port}", host(name)),
+            Address::Udp(name, port) => write!(f, "udp:{}:{port}", host(name)),
+            Address::Unix(path) => write!(f, "unix:{}", path.display()),
+            Address::Serial(path, _) => write!(f, "serial:{}", path.display()),
+            Address::Exec(command) => write!(f, "exec:{command}"),
+            Address::Stdio => f.write_str("stdio:"),
+            Address::Shm(path) => write!(f, "shm:{}", path.display()),
+        }
+    }
+}
+
+/// In the syntax that is parsed; options that have their default are left out.
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut options = Vec::new();
+        if self.address.is_stream() && self.framing != Framing::HDLC {
+            options.push(format!("frame={}", self.framing.name()));
+        }
+        if self.channel != 1 {
+            options.push(format!("channel={}", self.channel));
+        }
+        if self.mtu != DEFAULT_MTU {
+            options.push(format!("mtu={}", self.mtu));
+        }
+        if let Address::Serial(_, baud) = self.address
+            && baud != DEFAULT_BAUD
+        {
+            options.push(format!("baud={baud}"));
+        }
+        let place = self.address.to_string();
+        let mark = if options.is_empty() && !place.contains('?') {
+            ""
+        } else {
+            "?"
+        };
+        write!(f, "{place}{mark}{}", options.join("&"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_is_parsed_and_written_back() {
+        for text in [
+            "tcp:localhost:4000",
+            "tcp:[::1]:4000?channel=7",
+            "udp:127.0.0.1:9?mtu=512",
+            "unix:/run/sinew.sock?frame=len",
+            "unix:/odd/na?me?",
+            "serial:/dev/ttyUSB0?frame=cobs&channel=2&baud=9600",
+            "exec:qemu -serial stdio 'a ? b'?channel=3",
+            "stdio:",
+            "shm:/dev/shm/x",
+        ] {
+            let endpoint: Endpoint = text.parse().unwrap();
+            assert_eq!(endpoint.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn defaults_are_channel_1_hdlc_and_115200_baud() {
+        let endpoint: Endpoint = "serial:/dev/ttyS0".parse().unwrap();
+        assert_eq!(endpoint.channel, 1);
+        assert_eq!(endpoint.framing, Framing::HDLC);
+        assert_eq!(
+            endpoint.address,
+            Address::Serial("/dev/ttyS0".into(), 115_200)
+        );
+    }
+
+    #[test]
+    fn bad_texts_are_refused_with_their_cause() {
+        use EndpointError::*;
+        let error = |text: &str| text.parse::<Endpoint>().unwrap_err();
+        assert_eq!(error("localhost"), Kind("localhost".into()));
+        assert_eq!(error("ftp:x"), Kind("ftp:x".into()));
+        assert_eq!(error("tcp:localhost"), HostPort("localhost".into()));
+        assert_eq!(error("tcp:::1:80"), HostPort("::1:80".into()));
+        assert_eq!(error("tcp:[::1:80"), HostPort("[::1:80".into()));
+        assert_eq!(error("tcp::80"), HostPort(":80".into()));
+        assert_eq!(error("tcp:a:65536"), HostPort("a:65536".into()));
+        assert_eq!(error("unix:"), Empty);
+        assert_eq!(error("stdio:x"), NotEmpty("x".into()));
+        assert_eq!(error("unix:/x?colour=red"), Option("colour=red".into()));
+        assert_eq!(error("unix:/x?baud=9600"), Misplaced("baud"));
+        assert_eq!(error("udp:a:1?frame=hdlc"), Misplaced("frame"));
+        assert_eq!(error("unix:/x?frame=ppp"), Value("frame", "ppp".into()));
+        assert_eq!(error("unix:/x?channel=0"), Value("channel", "0".into()));
+        assert_eq!(error("unix:/x?mtu=9999"), Value("mtu", "9999".into()));
+        assert_eq!(error("serial:/x?baud=fast"), Value("baud", "fast".into()));
+    }
+}

@@ -1,0 +1,147 @@
+//! What a blocking driver needs beyond the seam: both halves at once, and a way to sleep.
+
+use std::task::Waker;
+use std::time::Duration;
+
+use sinew::frame::FrameStats;
+use sinew::link::{Rx, Tx};
+
+/// What a driver waits for, besides a packet and its waker.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Want {
+    /// Nothing more.
+    #[default]
+    Packet,
+    /// A place to send from, which was refused as `Full`.
+    Place,
+    /// Everything committed has left; see [`Link::is_idle`].
+    Idle,
+}
+
+/// Both halves of a link, and the way in which a thread sleeps on it.
+pub trait Link {
+    /// The sending half.
+    type Tx: Tx + ?Sized;
+    /// The receiving half.
+    type Rx: Rx + ?Sized;
+
+    /// The halves.
+    fn halves(&mut self) -> (&mut Self::Tx, &mut Self::Rx);
+
+    /// Sleeps until there may be something to do: a packet, the end of the link, what is wanted,
+    /// a call of [`Link::waker`]'s waker since the last `wait`, or the time-out (`None`: for
+    /// ever). It may return early; the caller looks again.
+    fn wait(&mut self, want: Want, timeout: Option<Duration>);
+
+    /// Wakes [`Link::wait`] from anywhere.
+    fn waker(&mut self) -> Waker;
+
+    /// Whether everything committed has left this side. What is urgent then waits behind nothing
+    /// but the carrier itself, so this is the moment to send a piece of a bulk stream.
+    fn is_idle(&self) -> bool {
+        true
+    }
+
+    /// What has passed so far.
+    fn traffic(&self) -> Traffic {
+        Traffic::default()
+    }
+
+    /// Whether a lost link comes back by itself: [`Tx::place`] is then `Full` meanwhile.
+    fn revives(&self) -> bool {
+        false
+    }
+
+    /// Tells a link that comes back that it was found closed.
+    fn lost(&mut self) {}
+}
+
+/// What has passed over a link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Traffic {
+    /// Bytes received, framing and noise included.
+    pub bytes_in: u64,
+    /// Bytes sent, framing included.
+    pub bytes_out: u64,
+    /// What became of the bytes received; on a packet carrier only `frames` and `too_large`.
+    /// Bytes without a good frame on a serial line: the speed is wrong, or there is no framing.
+    pub frames: FrameStats,
+}
+
+impl<L: Link + ?Sized> Link for Box<L> {
+    type Tx = L::Tx;
+    type Rx = L::Rx;
+
+    fn halves(&mut self) -> (&mut Self::Tx, &mut Self::Rx) {
+        (**self).halves()
+    }
+
+    fn wait(&mut self, want: Want, timeout: Option<Duration>) {
+        (**self).wait(want, timeout);
+    }
+
+    fn waker(&mut self) -> Waker {
+        (**self).waker()
+    }
+
+    fn is_idle(&self) -> bool {
+        (**self).is_idle()
+    }
+
+    fn traffic(&self) -> Traffic {
+        (**self).traffic()
+    }
+
+    fn revives(&self) -> bool {
+        (**self).revives()
+    }
+
+    fn lost(&mut self) {
+        (**self).lost();
+    }
+}
+
+/// A link of any kind, as an endpoint opens it.
+pub type AnyLink = Box<dyn Link<Tx = dyn Tx + Send, Rx = dyn Rx + Send> + Send>;
+
+/// Forgets which kind a link is of.
+pub(crate) struct Erased<L>(pub L);
+
+impl<L> Link for Erased<L>
+where
+    L: Link,
+    L::Tx: Send + Sized + 'static,
+    L::Rx: Send + Sized + 'static,
+{
+    type Tx = dyn Tx + Send;
+    type Rx = dyn Rx + Send;
+
+    fn halves(&mut self) -> (&mut Self::Tx, &mut Self::Rx) {
+        let (tx, rx) = self.0.halves();
+        (tx, rx)
+    }
+
+    fn wait(&mut self, want: Want, timeout: Option<Duration>) {
+        self.0.wait(want, timeout);
+    }
+
+    fn waker(&mut self) -> Waker {
+        self.0.waker()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.0.is_idle()
+    }
+
+    fn traffic(&self) -> Traffic {
+        self.0.traffic()
+    }
+
+    fn revives(&self) -> bool {
+        self.0.revives()
+    }
+
+    fn lost(&mut self) {
+        self.0.lost();
+    }
+}

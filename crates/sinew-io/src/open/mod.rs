@@ -1,0 +1,230 @@
+//! Opens what an endpoint names: one short file per carrier that needs more than a socket call.
+
+use std::fmt;
+use std::io;
+use std::net::{TcpStream, ToSocketAddrs, UdpSocket};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use crate::bytes::ByteLink;
+use crate::client::Client;
+use crate::endpoint::{Address, Endpoint};
+use crate::link::{AnyLink, Erased};
+use crate::udp::UdpLink;
+
+mod exec;
+pub mod serial;
+
+/// How long a connection over TCP may take to come about.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Bytes that the kernel keeps of what has been sent and not taken by the peer. Few, so that an
+/// urgent packet does not wait behind a bulk stream; the kernel doubles it.
+const SEND_BUFFER: usize = 16 * 1024;
+
+/// Why an endpoint could not be opened. Says the likely cause and the remedy.
+#[derive(Debug)]
+pub enum ConnectError {
+    /// There is no such host.
+    NoHost(Endpoint, io::Error),
+    /// Nobody listens there, or there is no such file.
+    NoServer(Endpoint),
+    /// The connection did not come about in time.
+    TimedOut(Endpoint),
+    /// The operating system refuses access.
+    Permission(Endpoint),
+    /// The device is in use by another program.
+    Busy(Endpoint),
+    /// The path is no socket, or no serial device.
+    WrongKind(Endpoint),
+    /// The serial device does not know this speed.
+    Baud(Endpoint, u32),
+    /// This build cannot open shared memory.
+    Unsupported(Endpoint),
+    /// Something else went wrong.
+    Io(Endpoint, io::Error),
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ConnectError::NoHost(at, error) => {
+                write!(
+                    f,
+                    "{at}: the host name has no address ({error}): check its spelling"
+                )
+            }
+            ConnectError::NoServer(at) => match at.address {
+                Address::Serial(..) => write!(
+                    f,
+                    "{at}: there is no such device: check the cable and the path (`ls /dev/tty*`)"
+                ),
+                _ => write!(
+                    f,
+                    "{at}: no server listens there: start it, or check the address (`sinew serve \
+                     {at}`)"
+                ),
+            },
+            ConnectError::TimedOut(at) => write!(
+                f,
+                "{at}: no answer within {} s: check the address, the route and the firewall",
+                CONNECT_TIMEOUT.as_secs()
+            ),
+            ConnectError::Permission(at) => match at.address {
+                Address::Serial(..) => write!(
+                    f,
+                    "{at}: access denied: add yourself to the group that owns the device (often \
+                     `dialout`) and log in again"
+                ),
+                _ => write!(
+                    f,
+                    "{at}: access denied: check the owner and the mode of the path"
+                ),
+            },
+            ConnectError::Busy(at) => {
+                write!(f, "{at}: another program has it open: end that program")
+            }
+            ConnectError::WrongKind(at) => match at.address {
+                Address::Serial(..) => write!(f, "{at}: this is no serial device or terminal"),
+                _ => write!(f, "{at}: this is no socket, or one of another kind"),
+            },
+            ConnectError::Baud(at, baud) => {
+                write!(
+                    f,
+                    "{at}: the device does not know the speed of {baud} baud: choose another"
+                )
+            }
+            ConnectError::Unsupported(at) => write!(
+                f,
+                "{at}: shared memory is not supported by this version: use unix: between processes"
+            ),
+            ConnectError::Io(at, error) => write!(f, "{at}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ConnectError {}
+
+impl ConnectError {
+    fn new(at: &Endpoint, error: io::Error) -> ConnectError {
+        use io::ErrorKind::*;
+        use rustix::io::Errno;
+        let at = at.clone();
+        match error.kind() {
+            ConnectionRefused | NotFound => ConnectError::NoServer(at),
+            TimedOut => ConnectError::TimedOut(at),
+            PermissionDenied => ConnectError::Permission(at),
+            ResourceBusy => ConnectError::Busy(at),
+            _ => match Errno::from_io_error(&error) {
+                Some(Errno::NOTTY | Errno::PROTOTYPE | Errno::NOTSOCK) => {
+                    ConnectError::WrongKind(at)
+                }
+                _ => ConnectError::Io(at, error),
+            },
+        }
+    }
+}
+
+/// A blocking client over the link that the endpoint names.
+pub fn connect(endpoint: &Endpoint) -> Result<Client<AnyLink>, ConnectError> {
+    Ok(Client::new(open(endpoint)?, endpoint.channel))
+}
+
+/// The link that the endpoint names, as its client.
+pub fn open(endpoint: &Endpoint) -> Result<AnyLink, ConnectError> {
+    let fail = |error| ConnectError::new(endpoint, error);
+    if let Address::Udp(host, port) = &endpoint.address {
+        let link = open_udp(endpoint, host, *port)?;
+        return Ok(Box::new(Erased(
+            UdpLink::new(link, endpoint.mtu).map_err(fail)?,
+        )));
+    }
+    Ok(Box::new(Erased(open_bytes(endpoint)?)))
+}
+
+/// As [`open`], for the endpoints whose carrier is a stream of bytes.
+pub(crate) fn open_bytes(endpoint: &Endpoint) -> Result<ByteLink, ConnectError> {
+    let fail = |error| ConnectError::new(endpoint, error);
+    let &Endpoint { framing, mtu, .. } = endpoint;
+    match &endpoint.address {
+        Address::Tcp(host, port) => tcp_link(open_tcp(endpoint, host, *port)?, endpoint),
+        Address::Unix(path) => UnixStream::connect(path).and_then(|it| unix_link(it, endpoint)),
+        Address::Serial(path, baud) => {
+            let line = serial::open(path, *baud).map_err(|error| match error {
+                serial::SerialError::Baud => ConnectError::Baud(endpoint.clone(), *baud),
+                serial::SerialError::Io(error) => fail(error),
+            })?;
+            ByteLink::duplex(line, framing, mtu)
+        }
+        Address::Exec(command) => exec::start(command, framing, mtu),
+        Address::Stdio => stdio(framing, mtu),
+        Address::Shm(_) | Address::Udp(..) => {
+            return Err(ConnectError::Unsupported(endpoint.clone()));
+        }
+    }
+    .map_err(fail)
+}
+
+/// A link over an accepted or connected TCP socket.
+pub(crate) fn tcp_link(socket: TcpStream, endpoint: &Endpoint) -> io::Result<ByteLink> {
+    socket.set_nodelay(true)?;
+    rustix::net::sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER)?;
+    ByteLink::duplex(socket.into(), endpoint.framing, endpoint.mtu)
+}
+
+/// A link over an accepted or connected unix socket.
+pub(crate) fn unix_link(socket: UnixStream, endpoint: &Endpoint) -> io::Result<ByteLink> {
+    rustix::net::sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER)?;
+    ByteLink::duplex(socket.into(), endpoint.framing, endpoint.mtu)
+}
+
+/// A link over standard input and output.
+fn stdio(framing: sinew::frame::Framing, mtu: usize) -> io::Result<ByteLink> {
+    let read: OwnedFd = rustix::io::dup(rustix::stdio::stdin())?;
+    let write: OwnedFd = rustix::io::dup(rustix::stdio::stdout())?;
+    ByteLink::pipes(read, write, framing, mtu)
+}
+
+pub(crate) fn addresses(
+    endpoint: &Endpoint,
+    host: &str,
+    port: u16,
+) -> Result<Vec<std::net::SocketAddr>, ConnectError> {
+    let no_host = |error| ConnectError::NoHost(endpoint.clone(), error);
+    let found: Vec<_> = (host, port).to_socket_addrs().map_err(no_host)?.collect();
+    if found.is_empty() {
+        return Err(no_host(io::ErrorKind::NotFound.into()));
+    }
+    Ok(found)
+}
+
+fn open_tcp(endpoint: &Endpoint, host: &str, port: u16) -> Result<TcpStream, ConnectError> {
+    let mut last = ConnectError::NoServer(endpoint.clone());
+    for address in addresses(endpoint, host, port)? {
+        match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
+            Ok(socket) => return Ok(socket),
+            Err(error) => last = ConnectError::new(endpoint, error),
+        }
+    }
+    Err(last)
+}
+
+fn open_udp(endpoint: &Endpoint, host: &str, port: u16) -> Result<UdpSocket, ConnectError> {
+    let mut last = ConnectError::NoServer(endpoint.clone());
+    for address in addresses(endpoint, host, port)? {
+        let any = if address.is_ipv4() {
+            "0.0.0.0:0"
+        } else {
+            "[::]:0"
+        };
+        let socket = UdpSocket::bind(any).and_then(|socket| {
+            socket.connect(address)?;
+            Ok(socket)
+        });
+        match socket {
+            Ok(socket) => return Ok(socket),
+            Err(error) => last = ConnectError::new(endpoint, error),
+        }
+    }
+    Err(last)
+}

@@ -1,0 +1,278 @@
+//! Listens where an endpoint says, and starts a thread for each link.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::Waker;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use sinew::rpc::Service;
+
+use super::{Server, udp};
+use crate::bytes::ByteLink;
+use crate::endpoint::{Address, Endpoint};
+use crate::link::Link;
+use crate::lock;
+use crate::open::{self, ConnectError};
+use crate::sleep::Sleeper;
+
+/// Why an endpoint cannot be served.
+#[derive(Debug)]
+pub enum ListenError {
+    /// Another server listens there, or the path is a file that is no socket.
+    InUse(Endpoint),
+    /// The operating system refuses access.
+    Permission(Endpoint),
+    /// The address is none of this machine.
+    NotLocal(Endpoint),
+    /// The device, command or host could not be opened.
+    Open(ConnectError),
+    /// Something else went wrong.
+    Io(Endpoint, io::Error),
+}
+
+impl fmt::Display for ListenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ListenError::InUse(at) => write!(
+                f,
+                "{at}: already in use: end the other server, or choose another address (a path \
+                 that is no socket is never replaced)"
+            ),
+            ListenError::Permission(at) => write!(
+                f,
+                "{at}: access denied: choose a port above 1023 or a folder of your own"
+            ),
+            ListenError::NotLocal(at) => write!(
+                f,
+                "{at}: this machine does not have the address: use 0.0.0.0 for all of its own"
+            ),
+            ListenError::Open(error) => fmt::Display::fmt(error, f),
+            ListenError::Io(at, error) => write!(f, "{at}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ListenError {}
+
+impl From<ConnectError> for ListenError {
+    fn from(error: ConnectError) -> Self {
+        ListenError::Open(error)
+    }
+}
+
+impl ListenError {
+    fn new(at: &Endpoint, error: io::Error) -> ListenError {
+        let at = at.clone();
+        match error.kind() {
+            io::ErrorKind::AddrInUse => ListenError::InUse(at),
+            io::ErrorKind::PermissionDenied => ListenError::Permission(at),
+            io::ErrorKind::AddrNotAvailable => ListenError::NotLocal(at),
+            _ => ListenError::Io(at, error),
+        }
+    }
+}
+
+/// An endpoint that is being served. Dropping it stops that.
+pub struct Listening {
+    endpoint: Endpoint,
+    control: Arc<Control>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Listening {
+    /// The endpoint, with the port that was found where 0 was asked for.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// Waits until there is nothing to serve any more: a serial line or child process has gone.
+    pub fn wait(mut self) {
+        self.join();
+    }
+
+    /// Ends every link and frees the address.
+    pub fn stop(self) {
+        drop(self);
+    }
+
+    fn join(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.control.stop();
+        self.join();
+    }
+}
+
+/// Stops the threads of one endpoint.
+#[derive(Default)]
+pub(super) struct Control {
+    is_stopped: AtomicBool,
+    wakers: Mutex<Vec<Waker>>,
+}
+
+impl Control {
+    pub(super) fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::SeqCst)
+    }
+
+    fn stop(&self) {
+        self.is_stopped.store(true, Ordering::SeqCst);
+        for waker in lock(&self.wakers).drain(..) {
+            waker.wake();
+        }
+    }
+
+    /// Lets `stop` wake a thread for the time that it runs.
+    pub(super) fn during<T>(&self, waker: Waker, run: impl FnOnce() -> T) -> T {
+        lock(&self.wakers).push(waker.clone());
+        let result = run();
+        lock(&self.wakers).retain(|other| !other.will_wake(&waker));
+        result
+    }
+}
+
+impl<S: Service + Send + 'static, const CALLS: usize> Server<S, CALLS> {
+    /// Serves the endpoint in threads of its own, on the endpoint's channel.
+    pub fn listen(&self, endpoint: &Endpoint) -> Result<Listening, ListenError> {
+        let fail = |error| ListenError::new(endpoint, error);
+        let mut endpoint = endpoint.clone();
+        let control = Arc::new(Control::default());
+        let (server, inner) = (self.clone(), control.clone());
+        let at = endpoint.clone();
+        let run: Box<dyn FnOnce() + Send> = match &endpoint.address {
+            Address::Tcp(host, port) => {
+                let addresses = open::addresses(&endpoint, host, *port)?;
+                let listener = TcpListener::bind(&addresses[..]).map_err(fail)?;
+                let port = listener.local_addr().map_err(fail)?.port();
+                endpoint.address = Address::Tcp(host.clone(), port);
+                listener.set_nonblocking(true).map_err(fail)?;
+                Box::new(move || {
+                    let accept = || open::tcp_link(listener.accept()?.0, &at);
+                    server.accept(&inner, listener.as_fd(), at.channel, accept);
+                })
+            }
+            Address::Unix(path) => {
+                let listener = bind_unix(path).map_err(fail)?;
+                let path = RemovedAtEnd(path.clone());
+                listener.set_nonblocking(true).map_err(fail)?;
+                Box::new(move || {
+                    let _path = path;
+                    let accept = || open::unix_link(listener.accept()?.0, &at);
+                    server.accept(&inner, listener.as_fd(), at.channel, accept);
+                })
+            }
+            Address::Udp(host, port) => {
+                let addresses = open::addresses(&endpoint, host, *port)?;
+                let socket = std::net::UdpSocket::bind(&addresses[..]).map_err(fail)?;
+                let port = socket.local_addr().map_err(fail)?.port();
+                endpoint.address = Address::Udp(host.clone(), port);
+                socket.set_nonblocking(true).map_err(fail)?;
+                Box::new(move || udp::run(&server, &socket, &at, &inner))
+            }
+            _ => {
+                let mut link = open::open_bytes(&endpoint)?;
+                Box::new(move || server.serve_one(&inner, &mut link, at.channel))
+            }
+        };
+        let thread = thread::Builder::new()
+            .name("sinew-listen".into())
+            .spawn(run);
+        let thread = Some(thread.map_err(|error| ListenError::Io(endpoint.clone(), error))?);
+        Ok(Listening {
+            endpoint,
+            control,
+            thread,
+        })
+    }
+
+    /// Accepts clients until told to stop, then waits for their threads.
+    fn accept(
+        &self,
+        control: &Arc<Control>,
+        listener: BorrowedFd<'_>,
+        channel: u32,
+        accept: impl Fn() -> io::Result<ByteLink>,
+    ) {
+        let mut sleeper = Sleeper::default();
+        let mut threads: Vec<JoinHandle<()>> = Vec::new();
+        control.during(sleeper.waker(), || {
+            while !control.is_stopped() {
+                threads.retain(|thread| !thread.is_finished());
+                match accept() {
+                    Ok(link) => threads.extend(self.start(control, link, channel)),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        sleeper.sleep(listener, None, None);
+                    }
+                    // The client has gone already, or there are no descriptors left: not at once
+                    // again.
+                    Err(_) => thread::sleep(Duration::from_millis(10)),
+                }
+            }
+        });
+        control.stop();
+        for thread in threads {
+            let _ = thread.join();
+        }
+    }
+
+    /// A thread for one client; none, and counted, where there are too many.
+    fn start(
+        &self,
+        control: &Arc<Control>,
+        mut link: ByteLink,
+        channel: u32,
+    ) -> Option<JoinHandle<()>> {
+        if self.links() >= self.max_links() {
+            self.refuse();
+            return None;
+        }
+        let (server, control) = (self.clone(), control.clone());
+        let thread = thread::Builder::new().name("sinew-link".into());
+        let started = thread.spawn(move || server.serve_one(&control, &mut link, channel));
+        if started.is_err() {
+            self.refuse();
+        }
+        started.ok()
+    }
+
+    fn serve_one(&self, control: &Control, link: &mut impl Link, channel: u32) {
+        control.during(link.waker(), || {
+            self.serve_until(link, channel, || control.is_stopped());
+        });
+    }
+}
+
+/// Binds a socket at this path; one that an ended server has left behind is replaced.
+fn bind_unix(path: &Path) -> io::Result<UnixListener> {
+    let is_socket = fs::symlink_metadata(path).is_ok_and(|it| it.file_type().is_socket());
+    if is_socket
+        && UnixStream::connect(path)
+            .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+    {
+        fs::remove_file(path)?;
+    }
+    UnixListener::bind(path)
+}
+
+struct RemovedAtEnd(PathBuf);
+
+impl Drop for RemovedAtEnd {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}

@@ -1,0 +1,147 @@
+//! Services for any number of links and clients, with blocking threads.
+//!
+//! Engine and services are shared by all links behind one mutex. It is held while a packet is
+//! handled and while services are polled, never while something is sent or waited for. Each link
+//! has a thread; deferred answers and streams of other threads reach it through two lanes per
+//! link: answers leave as soon as the carrier has a place, streams when everything before them
+//! has left, so that they do not hold up what is urgent.
+//!
+//! Where it listens (tcp, unix), clients come at the same time and one after another, up to
+//! [`Server::max_links`]; one more is accepted, closed and counted. On udp each client address is
+//! a link; the one that was silent longest makes room. A serial line, a child process and the own
+//! standard input and output are one link each.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use sinew::rpc::{self, Service, Slot};
+
+use crate::Clock;
+use crate::link::Link;
+use crate::lock;
+
+mod lane;
+mod listen;
+mod pump;
+mod seat;
+mod udp;
+
+pub use listen::{ListenError, Listening};
+use seat::Lanes;
+
+/// Services `S` with room for `CALLS` calls that outlive their receive step, over all links.
+pub struct Server<S: Service, const CALLS: usize = 64> {
+    shared: Arc<Shared<S, CALLS>>,
+}
+
+impl<S: Service, const CALLS: usize> Clone for Server<S, CALLS> {
+    fn clone(&self) -> Self {
+        Server {
+            shared: self.shared.clone(),
+        }
+    }
+}
+
+struct Shared<S: Service, const CALLS: usize> {
+    clock: Clock,
+    max_links: usize,
+    refused: AtomicU32,
+    engine: Mutex<Engine<S, CALLS>>,
+}
+
+/// What the mutex guards.
+struct Engine<S: Service, const CALLS: usize> {
+    server: rpc::Server<CALLS>,
+    services: S,
+    /// By link id.
+    links: Vec<Lanes>,
+}
+
+/// Links at the same time where nothing else is said.
+pub const DEFAULT_MAX_LINKS: usize = 64;
+
+impl<S: Service> Server<S> {
+    /// A server of these services (one, or a tuple), with the default capacities.
+    pub fn new(services: S) -> Self {
+        Server::with_capacities(services, DEFAULT_MAX_LINKS)
+    }
+}
+
+impl<S: Service, const CALLS: usize> Server<S, CALLS> {
+    /// A server for up to `max_links` links at the same time.
+    ///
+    /// Its call slots, and 128 KiB per link that was ever open at the same time, stay allocated
+    /// for the life of the program: answers in other threads may point at them.
+    pub fn with_capacities(services: S, max_links: usize) -> Self {
+        let slots: &'static [Slot; CALLS] = Box::leak(Box::new([const { Slot::new() }; CALLS]));
+        Server {
+            shared: Arc::new(Shared {
+                clock: Clock::start(),
+                max_links: max_links.min(usize::from(u16::MAX)),
+                refused: AtomicU32::new(0),
+                engine: Mutex::new(Engine {
+                    server: rpc::Server::new(slots),
+                    services,
+                    links: Vec::new(),
+                }),
+            }),
+        }
+    }
+
+    /// How many links there can be at the same time.
+    pub fn max_links(&self) -> usize {
+        self.shared.max_links
+    }
+
+    /// Clients refused because there were too many.
+    pub fn refused(&self) -> u32 {
+        self.shared.refused.load(Ordering::Relaxed)
+    }
+
+    /// What the engine has refused so far.
+    pub fn stats(&self) -> rpc::ServerStats {
+        *self.engine().server.stats()
+    }
+
+    /// How many links are open.
+    pub fn links(&self) -> usize {
+        self.engine()
+            .links
+            .iter()
+            .filter(|lanes| lanes.is_taken)
+            .count()
+    }
+
+    /// Sets how long a call may stay without a packet from either side; 60 seconds at first.
+    pub fn set_lifetime(&self, lifetime: std::time::Duration) {
+        self.engine().server.set_lifetime(lifetime);
+    }
+
+    /// Reaches the services, between two packets.
+    pub fn with_services<T>(&self, f: impl FnOnce(&mut S) -> T) -> T {
+        f(&mut self.engine().services)
+    }
+
+    /// Serves one link in the caller's thread until it closes. `false` where there are too many.
+    pub fn serve(&self, link: &mut impl Link, channel: u32) -> bool {
+        self.serve_until(link, channel, || false)
+    }
+
+    fn serve_until(&self, link: &mut impl Link, channel: u32, stopped: impl Fn() -> bool) -> bool {
+        use sinew::link::Tx;
+        let Some(mut seat) = self.shared.seat(link.halves().0.mtu(), channel) else {
+            self.refuse();
+            return false;
+        };
+        pump::run(link, &mut seat, self.shared.clock, stopped);
+        true
+    }
+
+    fn refuse(&self) {
+        self.shared.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn engine(&self) -> MutexGuard<'_, Engine<S, CALLS>> {
+        lock(&self.shared.engine)
+    }
+}

@@ -1,0 +1,127 @@
+//! The loop of one link: packets to the engine, answers and streams to the link.
+
+use sinew::link::{Rx, SendError, Tx};
+use sinew::rpc::Service;
+use std::time::Duration;
+
+use super::seat::Seat;
+use crate::Clock;
+use crate::link::{Link, Want};
+
+/// Packets taken up in a row before answers are flushed.
+const BURST: usize = 16;
+/// Packets of a bulk stream that leave in a row: what an urgent answer may have to wait for.
+const BULK_BURST: usize = 8;
+/// How long a service that asks to be polled may have to wait while another link is stuck.
+const RETRY: Duration = Duration::from_millis(5);
+
+/// What a receive step came to.
+enum Step {
+    Done,
+    Wait(Want),
+    Closed,
+}
+
+/// Serves one link until it closes or `stopped` says so.
+pub(super) fn run<L: Link, S: Service, const CALLS: usize>(
+    link: &mut L,
+    seat: &mut Seat<S, CALLS>,
+    clock: Clock,
+    stopped: impl Fn() -> bool,
+) {
+    let waker = link.waker();
+    let mut moved = false;
+    while !stopped() {
+        let now = clock.now();
+        let mut want = Want::Packet;
+        let mut received = false;
+        for _ in 0..BURST {
+            match receive(link, seat, now) {
+                Step::Done => received = true,
+                Step::Wait(what) => {
+                    want = what;
+                    break;
+                }
+                Step::Closed => return,
+            }
+        }
+        // After packets have been moved there is room in the lanes for what services have to send.
+        if seat.take_ring() | moved | (seat.is_busy && !received) || now >= seat.deadline {
+            want = poll(link, seat, now).unwrap_or(want);
+        }
+        let (urgent, urgent_full) = seat.urgent.pump(link.halves().0, BURST);
+        link.halves().0.flush();
+        let mut bulk = 0;
+        if link.is_idle() {
+            bulk = seat.bulk.pump(link.halves().0, BULK_BURST).0;
+            link.halves().0.flush();
+        }
+        moved = urgent + bulk > 0;
+        if received || moved {
+            continue;
+        }
+        if urgent_full {
+            want = Want::Place;
+        } else if want == Want::Packet && seat.bulk.peek().is_some() {
+            want = Want::Idle;
+        }
+        let mut timeout =
+            (seat.deadline != sinew::time::Instant::FAR).then(|| seat.deadline.since(now));
+        if seat.is_busy && want == Want::Packet {
+            if !seat.others_will_poll() {
+                continue;
+            }
+            timeout = Some(timeout.map_or(RETRY, |span| span.min(RETRY)));
+        }
+        seat.arm(&waker);
+        link.wait(want, timeout);
+    }
+}
+
+/// Takes one packet up, with a place for its answer in hand.
+fn receive<L: Link, S: Service, const CALLS: usize>(
+    link: &mut L,
+    seat: &mut Seat<S, CALLS>,
+    now: sinew::time::Instant,
+) -> Step {
+    let (tx, rx) = link.halves();
+    let packet = match rx.peek() {
+        Ok(Some(packet)) => packet,
+        Ok(None) => return Step::Wait(Want::Packet),
+        Err(_) => return Step::Closed,
+    };
+    let place = match tx.place(tx.mtu()) {
+        Ok(place) => place,
+        Err(SendError::Full) => return Step::Wait(Want::Place),
+        Err(_) => return Step::Closed,
+    };
+    let len = seat.handle(packet, place, now);
+    let _ = tx.commit(len);
+    rx.release();
+    Step::Done
+}
+
+/// Polls the engine for this link; what to wait for, where there is no place now.
+fn poll<L: Link, S: Service, const CALLS: usize>(
+    link: &mut L,
+    seat: &mut Seat<S, CALLS>,
+    now: sinew::time::Instant,
+) -> Option<Want> {
+    let tx = link.halves().0;
+    for _ in 0..=CALLS {
+        let place = match tx.place(tx.mtu()) {
+            Ok(place) => place,
+            Err(SendError::Full) => return Some(Want::Place),
+            Err(_) => return None,
+        };
+        let result = seat.poll(place, now);
+        let _ = tx.commit(*result.as_ref().unwrap_or(&0));
+        match result {
+            Ok(0) => return None,
+            Ok(_) => {}
+            // A lane is full: it is emptied next, then this is called again.
+            Err(_) => return None,
+        }
+    }
+    None
+}

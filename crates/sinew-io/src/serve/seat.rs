@@ -1,0 +1,144 @@
+//! One link's part in the shared engine.
+
+use std::sync::Arc;
+use std::task::Waker;
+
+use sinew::link::SendError;
+use sinew::rpc::{Channels, Service, Via};
+use sinew::time::Instant;
+
+use super::lane::{Lane, LaneEnd};
+use super::{Engine, Shared};
+use crate::lock;
+
+/// The lanes of a link id; used again when no responder points at them any more.
+pub(super) struct Lanes {
+    pub(super) urgent: &'static Lane,
+    pub(super) bulk: &'static Lane,
+    pub(super) is_taken: bool,
+}
+
+impl Lanes {
+    fn leak() -> Lanes {
+        Lanes {
+            urgent: Lane::leak(),
+            bulk: Lane::leak(),
+            is_taken: false,
+        }
+    }
+
+    pub(super) fn is_waiting(&self) -> bool {
+        self.is_taken && (self.urgent.is_waiting() || self.bulk.is_waiting())
+    }
+}
+
+/// A link id, its lanes and what its thread knows of the engine. Dropping it ends the link's calls.
+pub(super) struct Seat<S: Service, const CALLS: usize> {
+    shared: Arc<Shared<S, CALLS>>,
+    via: Via,
+    pub(super) urgent: LaneEnd,
+    pub(super) bulk: LaneEnd,
+    /// When the engine has to be polled at the latest.
+    pub(super) deadline: Instant,
+    /// A service has more to do as soon as there is a place.
+    pub(super) is_busy: bool,
+}
+
+impl<S: Service, const CALLS: usize> Shared<S, CALLS> {
+    /// A seat for a new link; `None` where every one is taken.
+    pub(super) fn seat(self: &Arc<Self>, mtu: usize, channel: u32) -> Option<Seat<S, CALLS>> {
+        let mut engine = lock(&self.engine);
+        let Engine { server, links, .. } = &mut *engine;
+        let take = |(id, lanes): (usize, &mut Lanes)| {
+            let id = u16::try_from(id).ok()?;
+            if lanes.is_taken || !server.is_quiet(id) {
+                return None;
+            }
+            let ends = (lanes.urgent.open(mtu)?, lanes.bulk.open(mtu)?);
+            lanes.is_taken = true;
+            Some((id, ends))
+        };
+        let mut found = links.iter_mut().enumerate().find_map(take);
+        if found.is_none() && links.len() < self.max_links {
+            links.push(Lanes::leak());
+            found = links.iter_mut().enumerate().next_back().and_then(take);
+        }
+        let (id, (urgent, bulk)) = found?;
+        drop(engine);
+        Some(Seat {
+            via: Via {
+                link: id,
+                channels: Channels::Only(channel),
+                port: Some(urgent.lane()),
+                bulk: Some(bulk.lane()),
+            },
+            shared: self.clone(),
+            urgent,
+            bulk,
+            deadline: Instant::FAR,
+            is_busy: false,
+        })
+    }
+}
+
+impl<S: Service, const CALLS: usize> Seat<S, CALLS> {
+    /// Handles one packet; the length of the answer in `place`.
+    pub(super) fn handle(&mut self, packet: &[u8], place: &mut [u8], now: Instant) -> usize {
+        let mut engine = lock(&self.shared.engine);
+        let Engine {
+            server, services, ..
+        } = &mut *engine;
+        let len = server.handle(packet, &self.via, place, services, now);
+        self.is_busy = services.poll(now);
+        self.deadline = server.deadline();
+        len
+    }
+
+    /// Ends calls that need it, one packet per call of this; then lets the services go on.
+    pub(super) fn poll(&mut self, place: &mut [u8], now: Instant) -> Result<usize, SendError> {
+        let mut engine = lock(&self.shared.engine);
+        let Engine {
+            server, services, ..
+        } = &mut *engine;
+        let result = server.poll(&self.via, place, services, now);
+        self.is_busy = services.poll(now);
+        self.deadline = server.deadline();
+        result
+    }
+
+    /// Whether another link's thread will poll the services, because it has packets to move.
+    pub(super) fn others_will_poll(&self) -> bool {
+        lock(&self.shared.engine)
+            .links
+            .iter()
+            .any(Lanes::is_waiting)
+    }
+
+    /// Whether a call may have ended outside of the engine.
+    pub(super) fn take_ring(&mut self) -> bool {
+        self.urgent.take_ring() | self.bulk.take_ring()
+    }
+
+    pub(super) fn arm(&mut self, waker: &Waker) {
+        self.urgent.arm(waker);
+        self.bulk.arm(waker);
+    }
+}
+
+impl<S: Service, const CALLS: usize> Drop for Seat<S, CALLS> {
+    fn drop(&mut self) {
+        let now = self.shared.clock.now();
+        let mut engine = lock(&self.shared.engine);
+        let Engine {
+            server,
+            services,
+            links,
+        } = &mut *engine;
+        server.link_down(&self.via, services, now);
+        // Not before its lanes are closed, which happens when the fields are dropped: `open`
+        // refuses until then.
+        if let Some(lanes) = links.get_mut(usize::from(self.via.link)) {
+            lanes.is_taken = false;
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! One socket, any number of client addresses: each is a link, the longest silent makes room.
+
+use std::io::ErrorKind::{Interrupted, WouldBlock};
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
+
+use sinew::rpc::Service;
+use sinew::time::Instant;
+
+use super::Server;
+use super::listen::Control;
+use super::seat::Seat;
+use crate::endpoint::Endpoint;
+use crate::sleep::Sleeper;
+
+/// Addresses that are remembered at the same time.
+const PEERS: usize = 32;
+/// Packets taken up, or sent for one client, in a row.
+const BURST: usize = 16;
+
+struct Peer<S: Service, const CALLS: usize> {
+    address: SocketAddr,
+    heard: Instant,
+    seat: Seat<S, CALLS>,
+}
+
+pub(super) fn run<S: Service, const CALLS: usize>(
+    server: &Server<S, CALLS>,
+    socket: &UdpSocket,
+    endpoint: &Endpoint,
+    control: &Control,
+) {
+    let mut sleeper = Sleeper::default();
+    let waker = sleeper.waker();
+    let mut peers: Vec<Peer<S, CALLS>> = Vec::new();
+    // One byte more, so that a larger datagram shows.
+    let mut packet = vec![0; endpoint.mtu + 1];
+    let mut place = vec![0; endpoint.mtu];
+    control.during(waker.clone(), || {
+        let mut moved = false;
+        while !control.is_stopped() {
+            let now = server.shared.clock.now();
+            let mut received = false;
+            let mut room = true;
+            for _ in 0..BURST {
+                let (len, address) = match socket.recv_from(&mut packet) {
+                    Ok(received) => received,
+                    Err(error) if matches!(error.kind(), WouldBlock | Interrupted) => break,
+                    // What an earlier datagram met; its client is not there any more.
+                    Err(_) => continue,
+                };
+                received = true;
+                let Some(packet) = packet.get(..len).filter(|it| it.len() <= endpoint.mtu) else {
+                    server.refuse();
+                    continue;
+                };
+                let Some(peer) = seat(server, &mut peers, address, endpoint, now) else {
+                    server.refuse();
+                    continue;
+                };
+                let len = peer.seat.handle(packet, &mut place, now);
+                send(socket, &place, len, address);
+            }
+            let mut busy = false;
+            let mut deadline = Instant::FAR;
+            let was_moved = std::mem::take(&mut moved);
+            for peer in &mut peers {
+                let due = peer.seat.take_ring() | was_moved | peer.seat.is_busy;
+                if due || now >= peer.seat.deadline {
+                    while let Ok(len @ 1..) = peer.seat.poll(&mut place, now) {
+                        send(socket, &place, len, peer.address);
+                    }
+                }
+                room &= forward(socket, peer, &mut moved);
+                busy |= peer.seat.is_busy;
+                deadline = deadline.min(peer.seat.deadline);
+            }
+            if received || moved || (busy && room) {
+                continue;
+            }
+            for peer in &mut peers {
+                peer.seat.arm(&waker);
+            }
+            let timeout = (deadline != Instant::FAR).then(|| deadline.since(now));
+            sleeper.sleep(socket.as_fd(), (!room).then(|| socket.as_fd()), timeout);
+        }
+    });
+}
+
+/// Sends what waits in the client's lanes; `false` where the socket takes no more now.
+fn forward<S: Service, const CALLS: usize>(
+    socket: &UdpSocket,
+    peer: &mut Peer<S, CALLS>,
+    moved: &mut bool,
+) -> bool {
+    for lane in [&mut peer.seat.urgent, &mut peer.seat.bulk] {
+        for _ in 0..BURST {
+            let Some(packet) = lane.peek() else { break };
+            if !send(socket, packet, packet.len(), peer.address) {
+                return false;
+            }
+            lane.release();
+            *moved = true;
+        }
+    }
+    true
+}
+
+/// Sends one datagram; `false` where the socket takes none now. Any other failure is a loss.
+fn send(socket: &UdpSocket, place: &[u8], len: usize, address: SocketAddr) -> bool {
+    let packet = place.get(..len).unwrap_or_default();
+    packet.is_empty()
+        || !socket
+            .send_to(packet, address)
+            .is_err_and(|error| error.kind() == WouldBlock)
+}
+
+/// The client of this address.
+fn seat<'p, S: Service, const CALLS: usize>(
+    server: &Server<S, CALLS>,
+    peers: &'p mut Vec<Peer<S, CALLS>>,
+    address: SocketAddr,
+    endpoint: &Endpoint,
+    now: Instant,
+) -> Option<&'p mut Peer<S, CALLS>> {
+    if let Some(index) = peers.iter().position(|peer| peer.address == address) {
+        let peer = peers.get_mut(index)?;
+        peer.heard = now;
+        return Some(peer);
+    }
+    if peers.len() >= PEERS.min(server.max_links()) {
+        let oldest = peers
+            .iter()
+            .enumerate()
+            .min_by_key(|(_, peer)| peer.heard)?
+            .0;
+        peers.swap_remove(oldest);
+    }
+    let seat = server.shared.seat(endpoint.mtu, endpoint.channel)?;
+    peers.push(Peer {
+        address,
+        heard: now,
+        seat,
+    });
+    peers.last_mut()
+}

@@ -1,0 +1,100 @@
+//! Sleeping on descriptors, and being woken from elsewhere.
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Wake, Waker};
+use std::time::Duration;
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+
+/// How often a sleeper looks that nobody can wake, for want of a descriptor.
+const POLL: Duration = Duration::from_millis(20);
+
+/// Sleeps in poll(2). The doorbell exists only where somebody asks for its waker.
+#[derive(Default)]
+pub(crate) struct Sleeper {
+    bell: Option<Arc<EventBell>>,
+}
+
+impl Sleeper {
+    /// Until `read` can be read, `write` written, the waker was called, or time is up.
+    pub(crate) fn sleep(
+        &mut self,
+        read: BorrowedFd<'_>,
+        write: Option<BorrowedFd<'_>>,
+        timeout: Option<Duration>,
+    ) {
+        let deaf = self.bell.as_ref().is_some_and(|bell| bell.fd.is_none());
+        let timeout = if deaf {
+            Some(timeout.map_or(POLL, |span| span.min(POLL)))
+        } else {
+            timeout
+        };
+        let timeout = timeout.map(|span| Timespec {
+            tv_sec: span.as_secs().min(i64::MAX as u64) as i64,
+            tv_nsec: i64::from(span.subsec_nanos()),
+        });
+        let bell = self.bell.as_ref().and_then(|bell| bell.fd.as_ref());
+        // Unused entries are copies of the first, so that there is no allocation.
+        let mut fds: [_; 3] =
+            std::array::from_fn(|_| PollFd::from_borrowed_fd(read, PollFlags::IN));
+        if let Some(write) = write {
+            fds[1] = PollFd::from_borrowed_fd(write, PollFlags::OUT);
+        }
+        if let Some(bell) = bell {
+            fds[2] = PollFd::new(bell, PollFlags::IN);
+        }
+        let _ = poll(&mut fds, timeout.as_ref());
+        let rung = bell.is_some() && fds[2].revents().contains(PollFlags::IN);
+        if let Some(bell) = &self.bell {
+            bell.clear(rung);
+        }
+    }
+
+    pub(crate) fn waker(&mut self) -> Waker {
+        self.bell
+            .get_or_insert_with(|| Arc::new(EventBell::new()))
+            .clone()
+            .into()
+    }
+}
+
+/// An eventfd that is written at most once between two looks.
+struct EventBell {
+    fd: Option<OwnedFd>,
+    rung: AtomicBool,
+}
+
+impl EventBell {
+    fn new() -> EventBell {
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        EventBell {
+            fd: eventfd(0, flags).ok(),
+            rung: AtomicBool::new(false),
+        }
+    }
+
+    /// Called awake, before the sleeper looks for what there is to do.
+    fn clear(&self, rung: bool) {
+        if rung && let Some(fd) = &self.fd {
+            let _ = rustix::io::read(fd, &mut [0u8; 8]);
+        }
+        // Reads what a ring that is swallowed here has published.
+        self.rung.swap(false, Ordering::AcqRel);
+    }
+}
+
+impl Wake for EventBell {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if !self.rung.swap(true, Ordering::AcqRel)
+            && let Some(fd) = &self.fd
+        {
+            let _ = rustix::io::write(fd, &1u64.to_ne_bytes());
+        }
+    }
+}

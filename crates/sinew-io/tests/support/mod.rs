@@ -1,0 +1,50 @@
+//! What the tests of the drivers share: the demo services at an endpoint.
+#![allow(dead_code)]
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use sinew_demo::{CacheService, KindsService, cache, kinds};
+use sinew_io::serve::Listening;
+use sinew_io::{Endpoint, Server};
+
+/// The demo services, as `sinew serve` has them.
+pub type Demo = (cache::Serve<CacheService>, kinds::Serve<KindsService<64>>);
+
+/// A server of the demo services.
+pub fn server() -> Server<Demo> {
+    Server::new(services())
+}
+
+/// The demo services.
+pub fn services() -> Demo {
+    (
+        cache::Serve(CacheService::new()),
+        kinds::Serve(KindsService::new()),
+    )
+}
+
+/// A path that no other test uses.
+pub fn fresh_path(name: &str) -> PathBuf {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    std::env::temp_dir().join(format!("sinew-{}-{count}-{name}", std::process::id()))
+}
+
+/// An endpoint of this kind that nobody uses.
+pub fn fresh_endpoint(kind: &str) -> Endpoint {
+    match kind {
+        "tcp" => "tcp:127.0.0.1:0".parse().unwrap(),
+        "udp" => "udp:127.0.0.1:0".parse().unwrap(),
+        _ => format!("unix:{}", fresh_path("sock").display())
+            .parse()
+            .unwrap(),
+    }
+}
+
+/// A server of the demo services at a fresh endpoint.
+pub fn listen(kind: &str) -> (Server<Demo>, Listening) {
+    let server = server();
+    let listening = server.listen(&fresh_endpoint(kind)).unwrap();
+    (server, listening)
+}
