@@ -1,5 +1,9 @@
 //! Makes the code of demo.proto.
 
 fn main() {
-    sinew_gen::build(&["demo.proto"]);
+    sinew_gen::Builder::new()
+        .protos(&["demo.proto"])
+        .mocks(true)
+        .descriptors(true)
+        .build();
 }

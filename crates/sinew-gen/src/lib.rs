@@ -9,21 +9,35 @@
 //! and where the code is to be: `sinew::include_proto!("demo");`. The crate needs `sinew` with the
 //! feature `micropb` and nothing else.
 //!
-//! | file | what it is for |
+//! Bounds of strings, bytes, repeated fields and maps come from `demo.options` beside `demo.proto`,
+//! one rule per line (`demo.Log.text max_size:64`), or from `sinew/options.proto` in the .proto.
+//!
+//! | module | what it is for |
 //! |---|---|
-//! | `builder` | what the user says: files, include folders, where to |
-//! | `schema` | .proto files to descriptors |
-//! | `messages` | message types, by micropb-gen |
-//! | `tidy` | what micropb-gen wrote, made readable |
-//! | `service` | the code of services |
-//! | `names` | names of Rust for names of a .proto |
+//! | `builder` | what the user says, and the run |
+//! | `compile`, `sources` | .proto files to descriptors, and back to source lines |
+//! | `select` | what code is made for |
+//! | `options`, `bounds` | the capacity of every field that needs one |
+//! | `check` | names, ids and types that cannot be |
+//! | `messages`, `tidy`, `mend` | message types, by micropb-gen, made readable and right |
+//! | `schema`, `service`, `names` | the code of services |
+//! | `report` | mistakes with their source lines |
 #![forbid(unsafe_code)]
 
+mod bounds;
 mod builder;
+mod check;
+mod compile;
+mod mend;
 mod messages;
 mod names;
+mod options;
+mod report;
 mod schema;
+mod select;
 mod service;
+mod sources;
 mod tidy;
 
-pub use builder::{Builder, build};
+pub use builder::{Builder, Stale, build};
+pub use report::{Mistake, Report};

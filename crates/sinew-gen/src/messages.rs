@@ -5,17 +5,21 @@ use std::fmt;
 
 use micropb_gen::config::OptionalRepr;
 use micropb_gen::{Config, Generator, ServiceGenerator, ServiceView, TypeResolver};
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream};
 use prost_reflect::prost::Message as _;
 use prost_reflect::prost_types::FileDescriptorSet;
 
+use crate::bounds::Bound;
 use crate::service::{self, Service};
 use crate::tidy;
 
 /// One Rust file for these descriptors: a module per package.
 pub(crate) fn generate(
     set: &FileDescriptorSet,
+    bounds: &[Bound],
     services: HashMap<String, Service>,
+    mocks: bool,
+    descriptors: Option<Vec<u8>>,
 ) -> Result<syn::File, String> {
     let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
     let (input, output) = (folder.path().join("set"), folder.path().join("out.rs"));
@@ -26,7 +30,7 @@ pub(crate) fn generate(
     generator
         .format(false)
         .suffixed_package_names(false)
-        .add_service_generator(Services(services))
+        .add_service_generator(Services { services, mocks })
         .configure(
             ".",
             Config::new()
@@ -39,6 +43,16 @@ pub(crate) fn generate(
                 .optional_repr(OptionalRepr::Option)
                 .no_accessors(true),
         );
+    for bound in bounds {
+        let mut config = Config::new();
+        if let Some(size) = bound.size {
+            config = config.max_bytes(size);
+        }
+        if let Some(count) = bound.count {
+            config = config.max_len(count);
+        }
+        generator.configure(&bound.path, config);
+    }
     generator
         .compile_fdset_file(&input, &output)
         .map_err(|e| e.to_string())?;
@@ -46,12 +60,22 @@ pub(crate) fn generate(
     let tokens: TokenStream = text.parse().map_err(|e| format!("{e}"))?;
     let mut file: syn::File =
         syn::parse2(tidy::retarget(tokens)).map_err(|e| format!("generated code: {e}"))?;
+    if let Some(bytes) = descriptors {
+        let bytes = syn::LitByteStr::new(&bytes, Span::call_site());
+        file.items.push(syn::parse_quote! {
+            /// The schema: an encoded `google.protobuf.FileDescriptorSet`.
+            pub const FILE_DESCRIPTOR_SET: &[u8] = #bytes;
+        });
+    }
     tidy::polish(&mut file);
     Ok(file)
 }
 
 /// Puts the code of each service beside the messages of its package.
-struct Services(HashMap<String, Service>);
+struct Services {
+    services: HashMap<String, Service>,
+    mocks: bool,
+}
 
 impl ServiceGenerator for Services {
     fn generate(&mut self, view: &ServiceView, types: &dyn TypeResolver) -> TokenStream {
@@ -59,9 +83,9 @@ impl ServiceGenerator for Services {
             "" => view.name.to_owned(),
             package => format!("{package}.{}", view.name),
         };
-        self.0
+        self.services
             .get(&full_name)
-            .map(|service| service::generate(service, types))
+            .map(|service| service::generate(service, types, self.mocks))
             .unwrap_or_default()
     }
 }

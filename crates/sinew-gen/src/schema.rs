@@ -1,21 +1,16 @@
-//! .proto files to descriptors.
-
-use std::collections::HashMap;
+//! Services as their code needs them, out of descriptors.
 
 use prost_reflect::prost_types::FileDescriptorProto;
-use prost_reflect::{DescriptorPool, MethodDescriptor, ServiceDescriptor};
+use prost_reflect::{MethodDescriptor, ServiceDescriptor};
 use sinew::rpc::MethodKind;
 
 use crate::service::{Method, Service};
 
-/// Every service of the pool by its full name.
-pub(crate) fn services(pool: &DescriptorPool) -> HashMap<String, Service> {
-    pool.services()
-        .map(|service| (service.full_name().to_owned(), describe(&service)))
-        .collect()
-}
-
-fn describe(service: &ServiceDescriptor) -> Service {
+/// A service as its code needs it; `raw` tells the capacity of methods of plain bytes.
+pub(crate) fn describe(
+    service: &ServiceDescriptor,
+    raw: impl Fn(&MethodDescriptor) -> Option<u32>,
+) -> Service {
     let file = service.parent_file();
     let file = file.file_descriptor_proto();
     Service {
@@ -30,7 +25,7 @@ fn describe(service: &ServiceDescriptor) -> Service {
                 docs: comments(file, method.path()),
                 request: format!(".{}", method.input().full_name()),
                 response: format!(".{}", method.output().full_name()),
-                raw: None,
+                raw: raw(&method),
             })
             .collect(),
     }

@@ -4,6 +4,8 @@ use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::quote;
 use syn::visit_mut::{self, VisitMut};
 
+use crate::mend;
+
 /// Points paths of micropb at its re-export, so that a crate with generated code needs `sinew`
 /// only, and drops the `r#` of names that are no keywords.
 ///
@@ -62,12 +64,15 @@ pub(crate) fn polish(file: &mut syn::File) {
             syn::Item::Struct(item) => &mut item.attrs,
             syn::Item::Enum(item) => &mut item.attrs,
             syn::Item::Impl(item) => &mut item.attrs,
+            syn::Item::Const(item) => &mut item.attrs,
             _ => continue,
         };
         // Stable under every formatter configuration, the user's too.
         attrs.push(syn::parse_quote!(#[rustfmt::skip]));
-        // A .proto need not comment everything, and its names are as they are.
-        attrs.push(syn::parse_quote!(#[allow(missing_docs, nonstandard_style, clippy::all)]));
+        // Nobody uses everything; a .proto need not comment everything; its names are as they are.
+        attrs.push(syn::parse_quote! {
+            #[allow(dead_code, missing_docs, nonstandard_style, clippy::all)]
+        });
     }
 }
 
@@ -102,10 +107,12 @@ fn messages(items: Vec<syn::Item>) -> Vec<syn::Item> {
         match codec.as_deref() {
             None if block.items.is_empty() => {}
             Some("MessageDecode") => {
+                mend::decoder(&mut block);
                 block.attrs.extend(codec_attributes());
                 out.push(syn::Item::Impl(block));
             }
             Some("MessageEncode") => {
+                mend::encoder(&mut block);
                 block.attrs.extend(codec_attributes());
                 let message = block.self_ty.clone();
                 out.push(syn::Item::Impl(block));

@@ -11,6 +11,7 @@ use crate::names::{camel, ident, snake};
 
 mod calls;
 mod client;
+mod mock;
 mod server;
 
 /// A service as its code needs it.
@@ -79,7 +80,7 @@ pub(crate) fn function_name(method: &str) -> String {
 }
 
 /// The module of the service, for the place beside its messages.
-pub(crate) fn generate(service: &Service, types: &dyn TypeResolver) -> TokenStream {
+pub(crate) fn generate(service: &Service, types: &dyn TypeResolver, mocks: bool) -> TokenStream {
     let names = names(service, types);
     let module = ident(&snake(&service.name));
     let module_doc = format!(
@@ -96,6 +97,7 @@ pub(crate) fn generate(service: &Service, types: &dyn TypeResolver) -> TokenStre
     let server = server::generate(&names);
     let client = client::generate(&names);
     let calls = calls::generate(&names);
+    let mock = mocks.then(|| mock::generate(&names));
     quote! {
         #[doc = #module_doc]
         pub mod #module {
@@ -116,6 +118,7 @@ pub(crate) fn generate(service: &Service, types: &dyn TypeResolver) -> TokenStre
             #server
             #client
             #calls
+            #mock
         }
     }
 }

@@ -18,6 +18,8 @@
 
 #[cfg(feature = "micropb")]
 pub mod micropb;
+#[cfg(feature = "micropb")]
+pub mod mock;
 pub mod packet;
 
 mod client;
