@@ -1,41 +1,47 @@
-//! What carries a packet over the line: the packet and a checksum.
+//! What carries a packet over the line: HDLC, as on a UART. Damage is done to the bytes of frames.
+
+use sinew::frame::{Decoder, Framing};
 
 /// A packet as it goes over the line.
 pub fn frame(packet: &[u8]) -> Vec<u8> {
-    let mut frame = packet.to_vec();
-    frame.extend(checksum(packet).to_le_bytes());
+    let mut frame = vec![0; Framing::HDLC.max_encoded_len(packet.len())];
+    let len = Framing::HDLC.encode(packet, &mut frame);
+    frame.truncate(len.expect("room for the largest"));
     frame
-}
-
-/// FNV-1a.
-fn checksum(bytes: &[u8]) -> u32 {
-    bytes.iter().fold(0x811c_9dc5, |hash, &byte| {
-        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
-    })
 }
 
 /// Finds the packets in what arrives.
 pub struct Receiver {
-    bad: u64,
+    decoder: Decoder,
+    place: [u8; 64],
 }
 
 impl Receiver {
     pub fn new() -> Receiver {
-        Receiver { bad: 0 }
+        Receiver {
+            decoder: Framing::HDLC.decoder(),
+            place: [0; 64],
+        }
     }
 
-    pub fn packets(&mut self, bytes: &[u8]) -> Vec<Vec<u8>> {
-        if let Some((packet, sum)) = bytes.split_last_chunk::<4>()
-            && *sum == checksum(packet).to_le_bytes()
-        {
-            return vec![packet.to_vec()];
+    pub fn packets(&mut self, mut bytes: &[u8]) -> Vec<Vec<u8>> {
+        let mut packets = Vec::new();
+        while let Ok(Some(packet)) = self.decoder.decode(&mut self.place, &mut bytes) {
+            packets.push(packet.to_vec());
         }
-        self.bad += 1;
-        Vec::new()
+        packets
     }
 
     /// How many frames were refused.
     pub fn bad(&self) -> u64 {
-        self.bad
+        let stats = self.decoder.stats();
+        let bad = [
+            stats.bad_escape,
+            stats.too_short,
+            stats.bad_crc,
+            stats.other_address,
+            stats.too_large,
+        ];
+        bad.map(u64::from).iter().sum()
     }
 }

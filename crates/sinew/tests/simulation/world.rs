@@ -93,7 +93,7 @@ impl World {
         self.events.push(Reverse((at, self.order, what)));
     }
 
-    fn to_server(&mut self, packet: &[u8]) {
+    fn send_to_server(&mut self, packet: &[u8]) {
         let arrivals = self
             .faults
             .carry(frame(packet), &mut self.prng, &mut self.line);
@@ -102,7 +102,7 @@ impl World {
         }
     }
 
-    fn to_client(&mut self, packet: &[u8]) {
+    fn send_to_client(&mut self, packet: &[u8]) {
         let arrivals = self
             .faults
             .carry(frame(packet), &mut self.prng, &mut self.line);
@@ -158,11 +158,11 @@ impl World {
                 }
                 let mut out = Vec::new();
                 self.app.open(self.now, &mut out);
-                out.iter().for_each(|packet| self.to_server(packet));
+                out.iter().for_each(|packet| self.send_to_server(packet));
             }
             Arrives::Pump => {
                 if let Some(packet) = self.port.take() {
-                    self.to_client(&packet);
+                    self.send_to_client(&packet);
                 }
                 self.schedule(500, Arrives::Pump);
             }
@@ -203,7 +203,7 @@ impl World {
         );
         if len > 0 {
             assert!(!Seen::of(&place[..len]).packet_type.is_for_server());
-            self.to_client(&place[..len]);
+            self.send_to_client(&place[..len]);
         }
     }
 
@@ -221,7 +221,7 @@ impl World {
         }
         if len > 0 {
             assert!(Seen::of(&place[..len]).packet_type.is_for_server());
-            self.to_server(&place[..len]);
+            self.send_to_server(&place[..len]);
         }
     }
 
@@ -235,19 +235,19 @@ impl World {
                 .poll(&self.via, &mut place, &mut self.service, self.now)
             {
                 Ok(0) => break,
-                Ok(len) => self.to_client(&place[..len]),
+                Ok(len) => self.send_to_client(&place[..len]),
                 Err(SendError::Full) => {
                     // The pump makes room; nothing is due before it does.
                     self.service.met_full += 1;
                     let packet = self.port.take().expect("a full port holds a packet");
-                    self.to_client(&packet);
+                    self.send_to_client(&packet);
                 }
                 Err(error) => panic!("{error:?}"),
             }
         }
         let mut out = Vec::new();
         self.app.act(self.now, &mut out);
-        out.iter().for_each(|packet| self.to_server(packet));
+        out.iter().for_each(|packet| self.send_to_server(packet));
     }
 
     /// Nothing is open on either side, and every slot can be used again.
