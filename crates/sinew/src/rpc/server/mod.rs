@@ -15,6 +15,8 @@ use crate::time::{Instant, micros};
 
 mod call;
 mod slot;
+#[cfg(all(test, loom))]
+mod slot_loom;
 mod table;
 
 pub use call::{Call, Cx, Input, Stop, StreamCx, StreamIn};
