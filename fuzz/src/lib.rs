@@ -15,11 +15,16 @@
 
 pub mod mutate;
 
+mod client;
 mod hdlc;
 mod packet;
+mod script;
+mod server;
 
+pub use client::client;
 pub use hdlc::hdlc;
 pub use packet::packet;
+pub use server::server;
 
 #[cfg(fuzzing)]
 pub use libfuzzer_sys;
