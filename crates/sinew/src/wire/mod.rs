@@ -67,16 +67,15 @@ impl<'a> Reader<'a> {
     #[inline(never)] // rare, and by value as above
     fn skipped(mut self, wire_type: u32) -> Option<Self> {
         match wire_type {
-            0 => drop(self.varint32()?),
-            1 => drop(self.take(8)?),
+            0 => self.varint32().map(|_| self),
+            1 => self.take(8).map(|_| self),
             2 => {
                 let len = self.varint32()?;
-                drop(self.take(len as usize)?);
+                self.take(len as usize).map(|_| self)
             }
-            5 => drop(self.take(4)?),
-            _ => return None,
+            5 => self.take(4).map(|_| self),
+            _ => None,
         }
-        Some(self)
     }
 }
 
