@@ -333,8 +333,10 @@ pub struct ByteRx {
     drained: bool,
     ended: bool,
     place: Box<[u8]>,
-    /// Length of the packet that is peeked.
+    /// Length of the packet in the place.
     packet: Option<usize>,
+    /// The driver has looked at it, so that `release` means it.
+    peeked: bool,
 }
 
 impl ByteRx {
@@ -350,6 +352,7 @@ impl ByteRx {
             ended: false,
             place: vec![0; mtu].into(),
             packet: None,
+            peeked: false,
         }
     }
 
@@ -404,20 +407,31 @@ impl ByteRx {
     }
 }
 
-impl Rx for ByteRx {
-    fn peek(&mut self) -> Result<Option<&[u8]>, RecvError> {
+impl ByteRx {
+    /// Receives until there is a packet in the place, or nothing more to receive now.
+    fn fill(&mut self) -> Result<(), RecvError> {
         if self.packet.is_none() {
             self.packet = self.receive()?;
         }
+        Ok(())
+    }
+}
+
+impl Rx for ByteRx {
+    fn peek(&mut self) -> Result<Option<&[u8]>, RecvError> {
+        self.fill()?;
+        self.peeked = self.packet.is_some();
         Ok(self.packet.and_then(|len| self.place.get(..len)))
     }
 
     fn release(&mut self) {
-        self.packet = None;
+        if std::mem::take(&mut self.peeked) {
+            self.packet = None;
+        }
     }
 
     fn arm(&mut self, waker: &Waker) {
-        if !matches!(self.peek(), Ok(None)) {
+        if self.fill().is_err() || self.packet.is_some() {
             return waker.wake_by_ref();
         }
         self.inp.arm(waker);

@@ -6,6 +6,7 @@
 //! | [`open`] | opens what an endpoint names; [`connect`] makes a client of it |
 //! | [`link`] | what a blocking driver needs beyond the seam |
 //! | [`bytes`], [`udp`] | carriers: packets on a stream of bytes, and in datagrams |
+//! | [`threads`], [`loopback`] | two threads joined by queues; client and services in one thread |
 //! | [`client`] | a blocking client, driven in the caller's thread |
 //! | [`serve`] | services for any number of links, one thread each |
 //!
@@ -16,10 +17,12 @@ pub mod bytes;
 pub mod client;
 pub mod endpoint;
 pub mod link;
+pub mod loopback;
 pub mod open;
 mod reactor;
 pub mod serve;
 mod sleep;
+pub mod threads;
 pub mod udp;
 
 use std::os::fd::AsFd;

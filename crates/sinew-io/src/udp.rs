@@ -41,6 +41,7 @@ impl UdpLink {
                 fd: Ready::new(socket, EventFlags::IN),
                 place: vec![0; mtu + 1].into(),
                 packet: None,
+                peeked: false,
                 closed: false,
                 traffic: Traffic::default(),
             },
@@ -159,44 +160,58 @@ pub struct UdpRx {
     /// One byte more than the mtu, so that a larger datagram shows.
     place: Box<[u8]>,
     packet: Option<usize>,
+    /// The driver has looked at it, so that `release` means it.
+    peeked: bool,
     closed: bool,
     traffic: Traffic,
 }
 
-impl Rx for UdpRx {
-    fn peek(&mut self) -> Result<Option<&[u8]>, RecvError> {
+impl UdpRx {
+    /// Receives one datagram, if there is no packet in the place.
+    fn fill(&mut self) -> Result<(), RecvError> {
         use std::io::ErrorKind::{Interrupted, WouldBlock};
+        if self.packet.is_some() {
+            return Ok(());
+        }
         if self.closed {
             return Err(RecvError::Closed);
         }
-        if self.packet.is_none() {
-            match self.fd.inner().recv(&mut self.place) {
-                Ok(count) => {
-                    self.traffic.bytes_in += count as u64;
-                    if count < self.place.len() {
-                        self.traffic.frames.frames += 1;
-                        self.packet = Some(count);
-                    } else {
-                        self.traffic.frames.too_large += 1;
-                    }
-                }
-                Err(error) if matches!(error.kind(), WouldBlock | Interrupted) => {}
-                // The other machine says that nobody listens there.
-                Err(_) => {
-                    self.closed = true;
-                    return Err(RecvError::Closed);
+        match self.fd.inner().recv(&mut self.place) {
+            Ok(count) => {
+                self.traffic.bytes_in += count as u64;
+                if count < self.place.len() {
+                    self.traffic.frames.frames += 1;
+                    self.packet = Some(count);
+                } else {
+                    self.traffic.frames.too_large += 1;
                 }
             }
+            Err(error) if matches!(error.kind(), WouldBlock | Interrupted) => {}
+            // The other machine says that nobody listens there.
+            Err(_) => {
+                self.closed = true;
+                return Err(RecvError::Closed);
+            }
         }
+        Ok(())
+    }
+}
+
+impl Rx for UdpRx {
+    fn peek(&mut self) -> Result<Option<&[u8]>, RecvError> {
+        self.fill()?;
+        self.peeked = self.packet.is_some();
         Ok(self.packet.and_then(|len| self.place.get(..len)))
     }
 
     fn release(&mut self) {
-        self.packet = None;
+        if std::mem::take(&mut self.peeked) {
+            self.packet = None;
+        }
     }
 
     fn arm(&mut self, waker: &Waker) {
-        if !matches!(self.peek(), Ok(None)) {
+        if self.fill().is_err() || self.packet.is_some() {
             return waker.wake_by_ref();
         }
         self.fd.arm(waker);

@@ -13,7 +13,10 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::Waker;
+use std::time::Duration;
 
+use sinew::link::Tx;
 use sinew::rpc::{self, Service, Slot};
 
 use crate::Clock;
@@ -27,7 +30,7 @@ mod seat;
 mod udp;
 
 pub use listen::{ListenError, Listening};
-use seat::Lanes;
+use seat::{Lanes, Seat};
 
 /// Services `S` with room for `CALLS` calls that outlive their receive step, over all links.
 pub struct Server<S: Service, const CALLS: usize = 64> {
@@ -113,7 +116,7 @@ impl<S: Service, const CALLS: usize> Server<S, CALLS> {
     }
 
     /// Sets how long a call may stay without a packet from either side; 60 seconds at first.
-    pub fn set_lifetime(&self, lifetime: std::time::Duration) {
+    pub fn set_lifetime(&self, lifetime: Duration) {
         self.engine().server.set_lifetime(lifetime);
     }
 
@@ -127,8 +130,17 @@ impl<S: Service, const CALLS: usize> Server<S, CALLS> {
         self.serve_until(link, channel, || false)
     }
 
+    /// Serves one link by hand, a turn at a time; `None` where there are too many.
+    pub(crate) fn turns(&self, link: &mut impl Link, channel: u32) -> Option<Turns<S, CALLS>> {
+        let seat = self.shared.seat(link.halves().0.mtu(), channel)?;
+        Some(Turns {
+            seat,
+            clock: self.shared.clock,
+            moved: false,
+        })
+    }
+
     fn serve_until(&self, link: &mut impl Link, channel: u32, stopped: impl Fn() -> bool) -> bool {
-        use sinew::link::Tx;
         let Some(mut seat) = self.shared.seat(link.halves().0.mtu(), channel) else {
             self.refuse();
             return false;
@@ -143,5 +155,28 @@ impl<S: Service, const CALLS: usize> Server<S, CALLS> {
 
     fn engine(&self) -> MutexGuard<'_, Engine<S, CALLS>> {
         lock(&self.shared.engine)
+    }
+}
+
+/// Serves a link in the thread of its client.
+pub(crate) struct Turns<S: Service, const CALLS: usize> {
+    seat: Seat<S, CALLS>,
+    clock: Clock,
+    moved: bool,
+}
+
+impl<S: Service, const CALLS: usize> Turns<S, CALLS> {
+    /// One turn. `None`: there is more to do at once; else how long there may be nothing.
+    pub(crate) fn turn(&mut self, link: &mut impl Link) -> Option<Option<Duration>> {
+        match pump::turn(link, &mut self.seat, self.clock, &mut self.moved) {
+            pump::Next::Turn => None,
+            pump::Next::Sleep(_, timeout) => Some(timeout),
+            pump::Next::End => Some(None),
+        }
+    }
+
+    /// Wakes `waker` when there is something to send that other threads have answered.
+    pub(crate) fn arm(&mut self, waker: &Waker) {
+        self.seat.arm(waker);
     }
 }

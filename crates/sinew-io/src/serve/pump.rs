@@ -2,6 +2,7 @@
 
 use sinew::link::{Rx, SendError, Tx};
 use sinew::rpc::Service;
+use sinew::time::Instant;
 use std::time::Duration;
 
 use super::seat::Seat;
@@ -22,6 +23,16 @@ enum Step {
     Closed,
 }
 
+/// What is to be done after a turn.
+pub(super) enum Next {
+    /// Another turn, at once.
+    Turn,
+    /// Sleep until there is something to do, at the latest for this long.
+    Sleep(Want, Option<Duration>),
+    /// The link has closed.
+    End,
+}
+
 /// Serves one link until it closes or `stopped` says so.
 pub(super) fn run<L: Link, S: Service, const CALLS: usize>(
     link: &mut L,
@@ -32,57 +43,74 @@ pub(super) fn run<L: Link, S: Service, const CALLS: usize>(
     let waker = link.waker();
     let mut moved = false;
     while !stopped() {
-        let now = clock.now();
-        let mut want = Want::Packet;
-        let mut received = false;
-        for _ in 0..BURST {
-            match receive(link, seat, now) {
-                Step::Done => received = true,
-                Step::Wait(what) => {
-                    want = what;
-                    break;
-                }
-                Step::Closed => return,
+        match turn(link, seat, clock, &mut moved) {
+            Next::Turn => {}
+            Next::Sleep(want, timeout) => {
+                seat.arm(&waker);
+                link.wait(want, timeout);
             }
+            Next::End => return,
         }
-        // After packets have been moved there is room in the lanes for what services have to send.
-        if seat.take_ring() | moved | (seat.is_busy && !received) || now >= seat.deadline {
-            want = poll(link, seat, now).unwrap_or(want);
-        }
-        let (urgent, urgent_full) = seat.urgent.pump(link.halves().0, BURST);
-        link.halves().0.flush();
-        let mut bulk = 0;
-        if link.is_idle() {
-            bulk = seat.bulk.pump(link.halves().0, BULK_BURST).0;
-            link.halves().0.flush();
-        }
-        moved = urgent + bulk > 0;
-        if received || moved {
-            continue;
-        }
-        if urgent_full {
-            want = Want::Place;
-        } else if want == Want::Packet && seat.bulk.peek().is_some() {
-            want = Want::Idle;
-        }
-        let mut timeout =
-            (seat.deadline != sinew::time::Instant::FAR).then(|| seat.deadline.since(now));
-        if seat.is_busy && want == Want::Packet {
-            if !seat.others_will_poll() {
-                continue;
-            }
-            timeout = Some(timeout.map_or(RETRY, |span| span.min(RETRY)));
-        }
-        seat.arm(&waker);
-        link.wait(want, timeout);
     }
+}
+
+/// One bounded piece of work: packets in, answers out, then deferred answers, then streams.
+/// `moved`: whether the turn before moved something out of the lanes.
+pub(super) fn turn<L: Link, S: Service, const CALLS: usize>(
+    link: &mut L,
+    seat: &mut Seat<S, CALLS>,
+    clock: Clock,
+    moved: &mut bool,
+) -> Next {
+    let now = clock.now();
+    let mut received = false;
+    let mut want = None;
+    for _ in 0..BURST {
+        match receive(link, seat, now) {
+            Step::Done => received = true,
+            Step::Wait(what) => {
+                want = Some(what);
+                break;
+            }
+            Step::Closed => return Next::End,
+        }
+    }
+    // After packets have been moved there is room in the lanes for what services have to send.
+    if seat.take_ring() | *moved | (seat.is_busy && !received) || now >= seat.deadline {
+        want = poll(link, seat, now).or(want);
+    }
+    let (urgent, urgent_full) = seat.urgent.pump(link.halves().0, BURST);
+    link.halves().0.flush();
+    let mut bulk = 0;
+    if link.is_idle() {
+        bulk = seat.bulk.pump(link.halves().0, BULK_BURST).0;
+        link.halves().0.flush();
+    }
+    *moved = urgent + bulk > 0;
+    let Some(mut want) = want.filter(|_| !*moved) else {
+        return Next::Turn;
+    };
+    if urgent_full {
+        want = Want::Place;
+    } else if want == Want::Packet && seat.bulk.peek().is_some() {
+        want = Want::Idle;
+    }
+    let far = seat.deadline == Instant::FAR;
+    let mut timeout = (!far).then(|| seat.deadline.since(now));
+    if seat.is_busy && want == Want::Packet {
+        if !seat.others_will_poll() {
+            return Next::Turn;
+        }
+        timeout = Some(timeout.map_or(RETRY, |span| span.min(RETRY)));
+    }
+    Next::Sleep(want, timeout)
 }
 
 /// Takes one packet up, with a place for its answer in hand.
 fn receive<L: Link, S: Service, const CALLS: usize>(
     link: &mut L,
     seat: &mut Seat<S, CALLS>,
-    now: sinew::time::Instant,
+    now: Instant,
 ) -> Step {
     let (tx, rx) = link.halves();
     let packet = match rx.peek() {
@@ -105,7 +133,7 @@ fn receive<L: Link, S: Service, const CALLS: usize>(
 fn poll<L: Link, S: Service, const CALLS: usize>(
     link: &mut L,
     seat: &mut Seat<S, CALLS>,
-    now: sinew::time::Instant,
+    now: Instant,
 ) -> Option<Want> {
     let tx = link.halves().0;
     for _ in 0..=CALLS {

@@ -48,3 +48,13 @@ pub fn listen(kind: &str) -> (Server<Demo>, Listening) {
     let listening = server.listen(&fresh_endpoint(kind)).unwrap();
     (server, listening)
 }
+
+/// A pseudo-terminal: its controlling side, and the path of the other one.
+pub fn pty() -> (std::os::fd::OwnedFd, PathBuf) {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let name = ptsname(&master, Vec::new()).unwrap();
+    (master, PathBuf::from(name.into_string().unwrap()))
+}

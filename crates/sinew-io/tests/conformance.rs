@@ -1,0 +1,160 @@
+//! Every carrier passes the suite of the seam.
+
+mod support;
+
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::unix::net::{UnixListener, UnixStream};
+
+use sinew::frame::Framing;
+use sinew::link::conformance::{End, Harness, run};
+use sinew::link::{Rx, Tx};
+use sinew_io::bytes::ByteLink;
+use sinew_io::open::serial;
+use sinew_io::threads;
+use sinew_io::udp::UdpLink;
+
+/// A carrier that gives a new pair of links whenever it is asked.
+struct Carrier<F> {
+    connect: F,
+    may_lose: bool,
+    sees_hang_up: bool,
+}
+
+impl<T: Tx + Send + 'static, R: Rx + Send + 'static, F: FnMut() -> [(T, R); 2]> Harness
+    for Carrier<F>
+{
+    fn connect(&mut self) -> (End, End) {
+        let [a, b] = (self.connect)();
+        let end = |(tx, rx): (T, R)| End {
+            tx: Box::new(tx),
+            rx: Box::new(rx),
+            ports: None,
+        };
+        (end(a), end(b))
+    }
+
+    fn may_lose(&self) -> bool {
+        self.may_lose
+    }
+
+    fn fills(&self) -> bool {
+        !self.may_lose
+    }
+
+    fn sees_hang_up(&self) -> bool {
+        self.sees_hang_up
+    }
+}
+
+fn passes<T: Tx + Send + 'static, R: Rx + Send + 'static>(connect: impl FnMut() -> [(T, R); 2]) {
+    let report = run(&mut Carrier {
+        connect,
+        may_lose: false,
+        sees_hang_up: true,
+    });
+    let ports_only = |(_, why): &&(&str, &str)| !why.contains("port");
+    let missing: Vec<_> = report.not_offered.iter().filter(ports_only).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+type Halves = (sinew_io::bytes::ByteTx, sinew_io::bytes::ByteRx);
+
+fn halves(link: std::io::Result<ByteLink>) -> Halves {
+    let (tx, rx, _) = link.unwrap().split();
+    (tx, rx)
+}
+
+#[test]
+fn tcp() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    passes(|| {
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let far = listener.accept().unwrap().0;
+        [near, far].map(|socket| {
+            socket.set_nodelay(true).unwrap();
+            halves(ByteLink::duplex(socket.into(), Framing::HDLC, 256))
+        })
+    });
+}
+
+#[test]
+fn unix_sockets_with_every_framing() {
+    let path = support::fresh_path("sock");
+    let listener = UnixListener::bind(&path).unwrap();
+    for framing in [Framing::HDLC, Framing::Length, Framing::Cobs] {
+        passes(|| {
+            let near = UnixStream::connect(&path).unwrap();
+            let far = listener.accept().unwrap().0;
+            [near, far].map(|socket| halves(ByteLink::duplex(socket.into(), framing, 256)))
+        });
+    }
+    std::fs::remove_file(&path).unwrap();
+}
+
+#[test]
+fn pipes() {
+    passes(|| {
+        let (there, back) = (rustix::pipe::pipe().unwrap(), rustix::pipe::pipe().unwrap());
+        [
+            halves(ByteLink::pipes(back.0, there.1, Framing::HDLC, 256)),
+            halves(ByteLink::pipes(there.0, back.1, Framing::HDLC, 256)),
+        ]
+    });
+}
+
+fn terminal() -> [Halves; 2] {
+    let (master, path) = support::pty();
+    let slave = serial::open(&path, 115_200).unwrap();
+    [master, slave].map(|line| halves(ByteLink::duplex(line, Framing::HDLC, 256)))
+}
+
+#[test]
+fn pseudo_terminal() {
+    // The system discards what has not been read when the controlling side of a terminal closes.
+    // A real line does not show that the peer is gone at all.
+    let report = run(&mut Carrier {
+        connect: terminal,
+        may_lose: false,
+        sees_hang_up: false,
+    });
+    assert!(
+        report.checked.contains(&"threads_lose_no_wake_up"),
+        "{report:?}"
+    );
+}
+
+#[test]
+fn terminal_whose_other_side_closes_is_closed() {
+    for side in 0..2 {
+        let mut ends = terminal().map(Some);
+        ends[1 - side] = None;
+        let (_tx, rx) = ends[side].as_mut().unwrap();
+        while rx.peek() == Ok(None) {
+            std::thread::yield_now();
+        }
+        assert!(rx.peek().is_err());
+    }
+}
+
+#[test]
+fn queues_between_threads() {
+    passes(|| {
+        let (near, far) = threads::link();
+        [near.split(), far.split()]
+    });
+}
+
+#[test]
+fn udp() {
+    let report = run(&mut Carrier {
+        connect: || {
+            let [near, far] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+            near.connect(far.local_addr().unwrap()).unwrap();
+            far.connect(near.local_addr().unwrap()).unwrap();
+            [near, far].map(|socket| UdpLink::new(socket, 256).unwrap().split())
+        },
+        may_lose: true,
+        sees_hang_up: false,
+    });
+    assert!(report.checked.len() >= 8, "{report:?}");
+}
