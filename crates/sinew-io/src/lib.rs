@@ -8,6 +8,7 @@
 //! | [`bytes`], [`udp`] | carriers: packets on a stream of bytes, and in datagrams |
 //! | [`threads`], [`loopback`] | two threads joined by queues; client and services in one thread |
 //! | [`client`] | a blocking client, driven in the caller's thread |
+//! | [`reconnect`] | a link that is opened again when it is lost |
 //! | [`serve`] | services for any number of links, one thread each |
 //!
 //! Nothing here knows the protocol: packets go from links to engines and back.
@@ -20,6 +21,7 @@ pub mod link;
 pub mod loopback;
 pub mod open;
 mod reactor;
+pub mod reconnect;
 pub mod serve;
 mod sleep;
 pub mod threads;

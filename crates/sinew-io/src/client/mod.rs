@@ -134,6 +134,11 @@ impl<L: Link, const CALLS: usize, const INBOX: usize> Client<L, CALLS, INBOX> {
         self.inner.borrow().link.traffic()
     }
 
+    /// Reaches the link, between two operations.
+    pub fn with_link<T>(&self, f: impl FnOnce(&mut L) -> T) -> T {
+        f(&mut self.inner.borrow_mut().link)
+    }
+
     /// Gives the link back. Calls in flight are forgotten.
     pub fn into_link(self) -> L {
         self.inner.into_inner().link
@@ -252,6 +257,9 @@ impl<L: Link, const CALLS: usize, const INBOX: usize> Inner<L, CALLS, INBOX> {
         let start = self.now;
         let min = request.map_or(HEADER_MAX, |request| packet_len(request));
         if self.link.revives() {
+            // A request must not leave by a connection that has ended meanwhile. Twice, because a
+            // carrier may spare itself the first look after a packet.
+            self.drain();
             self.drain();
         }
         self.reserve(min, start.after(timeout), None)?;

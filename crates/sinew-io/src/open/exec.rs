@@ -29,8 +29,8 @@ pub(super) fn start(command: &str, framing: Framing, mtu: usize) -> io::Result<B
         return Err(io::ErrorKind::BrokenPipe.into());
     };
     // As for sockets: little between a bulk stream and what is urgent.
-    let _ = rustix::pipe::fcntl_setpipe_size(&stdin, 16 * 1024);
-    let _ = rustix::pipe::fcntl_setpipe_size(&stdout, 16 * 1024);
+    let _ = rustix::pipe::fcntl_setpipe_size(&stdin, super::BUFFER);
+    let _ = rustix::pipe::fcntl_setpipe_size(&stdout, super::BUFFER);
     Ok(ByteLink::pipes(stdout.into(), stdin.into(), framing, mtu)?.keeping(child))
 }
 

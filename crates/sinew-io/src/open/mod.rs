@@ -18,9 +18,9 @@ pub mod serial;
 
 /// How long a connection over TCP may take to come about.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Bytes that the kernel keeps of what has been sent and not taken by the peer. Few, so that an
-/// urgent packet does not wait behind a bulk stream; the kernel doubles it.
-const SEND_BUFFER: usize = 16 * 1024;
+/// Bytes that the kernel keeps per direction. Few, so that an urgent packet does not wait behind a
+/// bulk stream; the kernel doubles it.
+const BUFFER: usize = 16 * 1024;
 
 /// Why an endpoint could not be opened. Says the likely cause and the remedy.
 #[derive(Debug)]
@@ -168,13 +168,14 @@ pub(crate) fn open_bytes(endpoint: &Endpoint) -> Result<ByteLink, ConnectError> 
 /// A link over an accepted or connected TCP socket.
 pub(crate) fn tcp_link(socket: TcpStream, endpoint: &Endpoint) -> io::Result<ByteLink> {
     socket.set_nodelay(true)?;
-    rustix::net::sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER)?;
+    rustix::net::sockopt::set_socket_send_buffer_size(&socket, BUFFER)?;
+    rustix::net::sockopt::set_socket_recv_buffer_size(&socket, 2 * BUFFER)?;
     ByteLink::duplex(socket.into(), endpoint.framing, endpoint.mtu)
 }
 
 /// A link over an accepted or connected unix socket.
 pub(crate) fn unix_link(socket: UnixStream, endpoint: &Endpoint) -> io::Result<ByteLink> {
-    rustix::net::sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER)?;
+    rustix::net::sockopt::set_socket_send_buffer_size(&socket, BUFFER)?;
     ByteLink::duplex(socket.into(), endpoint.framing, endpoint.mtu)
 }
 
