@@ -5,14 +5,12 @@ use std::hint::black_box;
 use sinew::frame::Framing;
 use sinew::link::queue::{QueueRx, QueueTx, pair};
 use sinew::link::{Rx, Tx};
-use sinew::rpc::{
-    Channels, Client, DEFAULT_TIMEOUT, Decode, Method, Received, Server, Service, Slot, Via,
-};
+use sinew::rpc::{Channels, Client, DEFAULT_TIMEOUT, Decode, Method, Received, Server, Slot, Via};
 use sinew::time::Instant;
 use sinew_demo::cache::Serve;
 use sinew_demo::cache::method::{GetValue, SetValue};
 use sinew_demo::{CacheService, GetValueRequest, SetValueRequest};
-use sinew_shm::{Queue, StdLock};
+use sinew_shm::{Lock, Queue, StdLock, Unshared};
 
 use crate::Result;
 
@@ -93,7 +91,8 @@ impl Answerer {
 pub fn run(name: &str, n: u64) -> Result<()> {
     match name {
         "rpc" => rpc(n),
-        "rpc-queue" => rpc_queue(n),
+        "rpc-queue" => rpc_queue::<Unshared>(n),
+        "rpc-queue-locked" => rpc_queue::<StdLock>(n),
         "hdlc-encode" => hdlc_encode(n),
         "hdlc-decode" => hdlc_decode(n),
         _ => return Err(format!("no case {name}").into()),
@@ -119,12 +118,11 @@ fn rpc(n: u64) {
     }
 }
 
-type Ends<const N: usize> = (QueueTx<StdLock, 4, N>, QueueRx<StdLock, 4, N>);
+type Ends<L> = (QueueTx<L, 4, BLOCK>, QueueRx<L, 4, BLOCK>);
 
-fn rpc_queue(n: u64) {
-    static THERE: Queue<StdLock, 4, BLOCK> = Queue::new();
-    static BACK: Queue<StdLock, 4, BLOCK> = Queue::new();
-    let (mut near, mut far) = pair(&THERE, &BACK).expect("fresh queues");
+fn rpc_queue<L: Lock + 'static>(n: u64) {
+    let queue = || -> &'static Queue<L, 4, BLOCK> { Box::leak(Box::new(Queue::new())) };
+    let (mut near, mut far) = pair(queue(), queue()).expect("fresh queues");
     let mut client = Client::<CALLS>::new(1, 7);
     let mut server = Server::<CALLS>::new(&SLOTS);
     let mut services = Serve(CacheService::new());
@@ -153,13 +151,13 @@ fn rpc_queue(n: u64) {
 }
 
 /// One call, every packet written in the block it leaves from and read in the block it arrived.
-fn through<M: Method, S: Service>(
+fn through<M: Method, L: Lock + 'static>(
     client: &mut Client<CALLS>,
     request: &M::Request,
-    near: &mut Ends<BLOCK>,
-    far: &mut Ends<BLOCK>,
+    near: &mut Ends<L>,
+    far: &mut Ends<L>,
     server: &mut Server<CALLS>,
-    services: &mut S,
+    services: &mut Serve<CacheService>,
 ) -> M::Response {
     let now = Instant::START;
     let call = client
