@@ -45,6 +45,7 @@ test-nostd: ## the core on cores without an operating system
 		echo "sinew for $$target"; \
 		.ci/cross build -q -p sinew --no-default-features --target $$target; \
 		.ci/cross build -q -p sinew --features shm,micropb --target $$target; \
+		.ci/cross build -q -p sinew-demo --target $$target; \
 	done
 
 test-firmware: ## one Cortex-M image in QEMU, called from the host; its flash, RAM, instructions

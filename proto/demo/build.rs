@@ -1,4 +1,4 @@
-//! Makes the code of demo.proto.
+//! Makes the code of demo.proto and of the benchmark service.
 
 fn main() {
     sinew_gen::Builder::new()
@@ -6,4 +6,5 @@ fn main() {
         .mocks(true)
         .descriptors(true)
         .build();
+    sinew_gen::build(&["../sinew/benchmark.proto"]);
 }

@@ -40,6 +40,18 @@ fn kind(method: &MethodDescriptor) -> MethodKind {
     }
 }
 
+/// A line of a comment as one of documentation.
+///
+/// What rustdoc would take for code (an indented block, a fence) it would also compile and run.
+pub(crate) fn doc_line(line: &str) -> String {
+    match line.trim() {
+        line if line.is_empty() || line.starts_with("```") || line.starts_with("~~~") => {
+            String::new()
+        }
+        line => format!(" {line}"),
+    }
+}
+
 /// The comments before and behind an element, as lines of documentation.
 fn comments(file: &FileDescriptorProto, path: &[i32]) -> Vec<String> {
     let location = file
@@ -54,10 +66,6 @@ fn comments(file: &FileDescriptorProto, path: &[i32]) -> Vec<String> {
         .into_iter()
         .flatten()
         .flat_map(|text| text.trim_end().lines())
-        .map(|line| match line.trim_end() {
-            "" => String::new(),
-            // More than three spaces would make rustdoc take it for code and run it.
-            line => format!(" {}", line.trim_start()),
-        })
+        .map(doc_line)
         .collect()
 }

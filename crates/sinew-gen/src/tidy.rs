@@ -5,6 +5,7 @@ use quote::quote;
 use syn::visit_mut::{self, VisitMut};
 
 use crate::mend;
+use crate::schema::doc_line;
 
 /// Points paths of micropb at its re-export, so that a crate with generated code needs `sinew`
 /// only, and drops the `r#` of names that are no keywords.
@@ -71,7 +72,7 @@ pub(crate) fn polish(file: &mut syn::File) {
         attrs.push(syn::parse_quote!(#[rustfmt::skip]));
         // Nobody uses everything; a .proto need not comment everything; its names are as they are.
         attrs.push(syn::parse_quote! {
-            #[allow(dead_code, missing_docs, nonstandard_style, clippy::all)]
+            #[allow(dead_code, missing_docs, nonstandard_style, clippy::all, rustdoc::all)]
         });
     }
 }
@@ -81,9 +82,37 @@ fn codec_attributes() -> [syn::Attribute; 1] {
     [syn::parse_quote!(#[allow(unused, nonstandard_style, clippy::all)])]
 }
 
+fn doc_text(attribute: &syn::Attribute) -> Option<String> {
+    match &attribute.meta {
+        syn::Meta::NameValue(pair) if pair.path.is_ident("doc") => match &pair.value {
+            syn::Expr::Lit(syn::ExprLit {
+                lit: syn::Lit::Str(text),
+                ..
+            }) => Some(text.value()),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn doc(line: String) -> syn::Attribute {
+    syn::parse_quote!(#[doc = #line])
+}
+
 struct Polish;
 
 impl VisitMut for Polish {
+    fn visit_attributes_mut(&mut self, attributes: &mut Vec<syn::Attribute>) {
+        let split = |attribute: syn::Attribute| match doc_text(&attribute) {
+            Some(text) => text.trim_end().lines().map(doc_line).map(doc).collect(),
+            None => vec![attribute],
+        };
+        *attributes = std::mem::take(attributes)
+            .into_iter()
+            .flat_map(split)
+            .collect();
+    }
+
     fn visit_item_mod_mut(&mut self, module: &mut syn::ItemMod) {
         visit_mut::visit_item_mod_mut(self, module);
         if let Some((_, items)) = &mut module.content {
