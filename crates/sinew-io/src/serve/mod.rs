@@ -12,7 +12,7 @@
 //! standard input and output are one link each.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -49,6 +49,7 @@ struct Shared<S: Service, const CALLS: usize> {
     clock: Clock,
     max_links: usize,
     refused: AtomicU32,
+    watch: OnceLock<Box<dyn Fn(LinkEvent) + Send + Sync>>,
     engine: Mutex<Engine<S, CALLS>>,
 }
 
@@ -60,8 +61,25 @@ struct Engine<S: Service, const CALLS: usize> {
     links: Vec<Lanes>,
 }
 
+/// What happened to a link, which is known by its number until it closes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LinkEvent {
+    /// A client is there.
+    Opened(u16),
+    /// It is gone; its calls have ended.
+    Closed(u16),
+}
+
 /// Links at the same time where nothing else is said.
 pub const DEFAULT_MAX_LINKS: usize = 64;
+
+impl<S: Service, const CALLS: usize> Shared<S, CALLS> {
+    fn tell(&self, event: LinkEvent) {
+        if let Some(watch) = self.watch.get() {
+            watch(event);
+        }
+    }
+}
 
 impl<S: Service> Server<S> {
     /// A server of these services (one, or a tuple), with the default capacities.
@@ -82,6 +100,7 @@ impl<S: Service, const CALLS: usize> Server<S, CALLS> {
                 clock: Clock::start(),
                 max_links: max_links.min(usize::from(u16::MAX)),
                 refused: AtomicU32::new(0),
+                watch: OnceLock::new(),
                 engine: Mutex::new(Engine {
                     server: rpc::Server::new(slots),
                     services,
@@ -94,6 +113,12 @@ impl<S: Service, const CALLS: usize> Server<S, CALLS> {
     /// How many links there can be at the same time.
     pub fn max_links(&self) -> usize {
         self.shared.max_links
+    }
+
+    /// Calls `watch` when a link opens and when it closes, in that link's thread. Only the first
+    /// watcher counts; set it before listening.
+    pub fn on_link(&self, watch: impl Fn(LinkEvent) + Send + Sync + 'static) {
+        let _ = self.shared.watch.set(Box::new(watch));
     }
 
     /// Clients refused because there were too many.

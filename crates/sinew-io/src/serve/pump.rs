@@ -121,7 +121,8 @@ fn receive<L: Link, S: Service, const CALLS: usize>(
     let place = match tx.place(tx.mtu()) {
         Ok(place) => place,
         Err(SendError::Full) => return Step::Wait(Want::Place),
-        Err(_) => return Step::Closed,
+        // What the client sent before it went is still of use: a cancel, most likely.
+        Err(_) => &mut [],
     };
     let len = seat.handle(packet, place, now);
     let _ = tx.commit(len);

@@ -8,7 +8,7 @@ use sinew::rpc::{Channels, Service, Via};
 use sinew::time::Instant;
 
 use super::lane::{Lane, LaneEnd};
-use super::{Engine, Shared};
+use super::{Engine, LinkEvent, Shared};
 use crate::lock;
 
 /// The lanes of a link id; used again when no responder points at them any more.
@@ -65,6 +65,7 @@ impl<S: Service, const CALLS: usize> Shared<S, CALLS> {
         }
         let (id, (urgent, bulk)) = found?;
         drop(engine);
+        self.tell(LinkEvent::Opened(id));
         Some(Seat {
             via: Via {
                 link: id,
@@ -140,5 +141,7 @@ impl<S: Service, const CALLS: usize> Drop for Seat<S, CALLS> {
         if let Some(lanes) = links.get_mut(usize::from(self.via.link)) {
             lanes.is_taken = false;
         }
+        drop(engine);
+        self.shared.tell(LinkEvent::Closed(self.via.link));
     }
 }
