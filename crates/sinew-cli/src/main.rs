@@ -1,2 +1,58 @@
-//! The `sinew` command: see `sinew --help`.
-fn main() {}
+//! The `sinew` command.
+//!
+//! Exit codes: 0; 1 to 16 the status of the call; 64 usage; 69 no connection; 70 internal.
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+mod call;
+mod connection;
+mod endpoint;
+mod failure;
+mod json;
+mod schema;
+mod serve;
+
+/// Typed calls between the processors of a machine, and to anything that speaks pw_rpc.
+#[derive(Debug, Parser)]
+#[command(version, arg_required_else_help = true, after_help = EXIT_CODES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 success; 1 to 16 the status of the call; 64 usage; \
+                          69 no connection; 70 internal";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Serve(serve::Args),
+    Call(call::Args),
+}
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let help = error.exit_code() == 0;
+            return match error.print() {
+                Ok(()) if help => ExitCode::SUCCESS,
+                _ => ExitCode::from(failure::USAGE),
+            };
+        }
+    };
+    let result = match cli.command {
+        Command::Serve(args) => serve::run(args),
+        Command::Call(args) => call::run(args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            let code = failure.exit_code();
+            eprint!("{:?}", miette::Report::new(failure));
+            ExitCode::from(code)
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! `sinew call`: any method of any pw_rpc server, with JSON and without generated code.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use sinew::rpc::MethodKind;
+use sinew_io::Link;
+
+mod diagnose;
+mod input;
+mod outgoing;
+mod talk;
+
+use crate::connection::unreachable;
+use crate::endpoint::At;
+use crate::failure::Failure;
+use crate::schema::Method;
+use crate::{json, schema};
+use input::Lines;
+use talk::{End, Talk, Wish};
+
+/// Call a method of any pw_rpc server.
+///
+/// Messages are JSON, one per line. A method with a client stream reads them from standard input,
+/// up to its end. Ctrl-C cancels the call.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    at: At,
+    /// package.Service/Method; the package may be left out
+    #[arg(value_name = "SERVICE/METHOD")]
+    method: String,
+    /// The request as JSON [default: {}]
+    request: Option<String>,
+    /// A .proto file with the service; without any, the demo services are known
+    #[arg(long, value_name = "FILE")]
+    proto: Vec<PathBuf>,
+    /// A folder in which imports are looked up
+    #[arg(short = 'I', long = "include", value_name = "DIR")]
+    include: Vec<PathBuf>,
+    /// How long the server may stay silent, for example 500ms or 2min
+    #[arg(long, default_value = "5s", value_parser = humantime::parse_duration)]
+    timeout: Duration,
+    /// Write each message over several lines
+    #[arg(long)]
+    pretty: bool,
+}
+
+const EXAMPLES: &str = "Examples:
+  sinew call tcp:localhost:33000 demo.Kinds/Double '{\"n\": 21}'
+  sinew call serial:/dev/ttyUSB0?baud=921600 Kinds/Count '{\"n\": 3}' --proto demo.proto
+  seq 5 | jq -c '{n: .}' | sinew call unix:/run/demo.sock demo.Kinds/Sum";
+
+pub fn run(args: Args) -> Result<(), Failure> {
+    let endpoint = args.at.endpoint();
+    let pool = schema::load(&args.proto, &args.include)?;
+    let method = schema::find(&pool, &args.method)?;
+    let reads_input = method.id.kind.client_streams();
+    let request = match (&args.request, reads_input) {
+        (Some(_), true) => return Err(no_request_here(&method)),
+        (None, true) => Vec::new(),
+        (text, false) => {
+            let text = text.as_deref().unwrap_or("{}");
+            json::to_bytes(text, "the request", &method.request)?
+        }
+    };
+    let mut link = sinew_io::open(&endpoint).map_err(|e| unreachable(&endpoint, &e))?;
+    let cancel = cancel_at_ctrl_c(&mut link)?;
+    let lines = reads_input.then(|| Lines::of_stdin(link.waker()));
+    let wish = Wish {
+        method: &method,
+        channel: endpoint.channel,
+        timeout: args.timeout,
+        pretty: args.pretty,
+        cancel: &cancel,
+    };
+    let mut out = std::io::stdout().lock();
+    let mut talk = Talk::new(wish, &mut link, &mut out, request, lines)?;
+    let end = talk.run();
+    let strays = talk.strays;
+    match end? {
+        End::Ok => Ok(()),
+        End::Cancelled => Err(Failure::Cancelled),
+        End::Status(status) => Err(Failure::Status {
+            method: method.name,
+            status,
+            help: None,
+        }),
+        End::Refused(status) => Err(diagnose::refused(&method, status)),
+        End::TimedOut => Err(diagnose::silence(
+            &endpoint,
+            args.timeout,
+            &strays,
+            &link.traffic(),
+        )),
+        End::LinkLost => Err(diagnose::lost(&endpoint, &link.traffic())),
+    }
+}
+
+fn no_request_here(method: &Method) -> Failure {
+    let kind = match method.id.kind {
+        MethodKind::Bidi => "streams in both directions",
+        _ => "takes a stream",
+    };
+    Failure::usage(
+        format!(
+            "{} {kind}, so its messages come from standard input",
+            method.name
+        ),
+        "leave the request out and pipe one JSON message per line into the command",
+    )
+}
+
+/// A flag that Ctrl-C sets, and that the loop of the call looks at.
+fn cancel_at_ctrl_c(link: &mut sinew_io::AnyLink) -> Result<Arc<AtomicBool>, Failure> {
+    let cancel = Arc::new(AtomicBool::new(false));
+    let waker = link.waker();
+    let flag = cancel.clone();
+    ctrlc::set_handler(move || {
+        flag.store(true, Ordering::Release);
+        waker.wake_by_ref();
+    })
+    .map_err(|error| Failure::internal("cannot listen for Ctrl-C", error))?;
+    Ok(cancel)
+}

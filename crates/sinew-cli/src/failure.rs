@@ -1,0 +1,153 @@
+//! Why a command failed: what happened, the likely cause, the remedy, and the exit code.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use miette::{Diagnostic, NamedSource, SourceSpan};
+use sinew::rpc::Status;
+use thiserror::Error;
+
+/// Wrong arguments, a wrong .proto, or wrong JSON.
+pub const USAGE: u8 = 64;
+/// The endpoint cannot be reached, or the link went away.
+pub const NO_CONNECTION: u8 = 69;
+/// The tool's own surroundings failed.
+pub const INTERNAL: u8 = 70;
+
+/// What any command can fail with.
+#[derive(Debug, Error, Diagnostic)]
+pub enum Failure {
+    #[error("{what}")]
+    #[diagnostic(code(sinew::usage))]
+    Usage {
+        what: String,
+        #[help]
+        help: String,
+    },
+
+    #[error("{problem}")]
+    #[diagnostic(code(sinew::json))]
+    Json {
+        problem: String,
+        #[source_code]
+        text: Arc<NamedSource<String>>,
+        #[label("here")]
+        at: SourceSpan,
+        #[help]
+        help: String,
+    },
+
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Proto(#[from] protox::Error),
+
+    #[error("cannot reach {endpoint}: {cause}")]
+    #[diagnostic(code(sinew::no_connection))]
+    NoConnection {
+        endpoint: String,
+        cause: String,
+        #[help]
+        help: String,
+    },
+
+    #[error("the connection to {endpoint} went away before the call was complete")]
+    #[diagnostic(code(sinew::connection_lost))]
+    ConnectionLost {
+        endpoint: String,
+        #[help]
+        help: String,
+    },
+
+    #[error("no answer from {endpoint} within {}", humantime::format_duration(*timeout))]
+    #[diagnostic(code(sinew::timeout))]
+    Timeout {
+        endpoint: String,
+        timeout: Duration,
+        #[help]
+        help: String,
+    },
+
+    #[error("the call of {method} ended with {status}{}", meaning(*status))]
+    #[diagnostic(code(sinew::status))]
+    Status {
+        method: String,
+        status: Status,
+        #[help]
+        help: Option<String>,
+    },
+
+    #[error("cancelled")]
+    #[diagnostic(code(sinew::cancelled), help("the server has been told"))]
+    Cancelled,
+
+    #[error(
+        "the message of {bytes} bytes is too large: a packet on this link takes at most {limit} bytes, {room} of them for the message"
+    )]
+    #[diagnostic(
+        code(sinew::too_large),
+        help("shorten the message, or raise --mtu here and the server's limit to the same value")
+    )]
+    TooLarge {
+        bytes: usize,
+        limit: usize,
+        room: usize,
+    },
+
+    #[error("the answer is no {message}: {cause}")]
+    #[diagnostic(
+        code(sinew::undecodable),
+        help(
+            "client and server use different .proto files: give --proto the one that the server was built from"
+        )
+    )]
+    Undecodable { message: String, cause: String },
+
+    #[error("{what}: {cause}")]
+    #[diagnostic(code(sinew::internal))]
+    Internal { what: String, cause: String },
+}
+
+fn meaning(status: Status) -> String {
+    match status.meaning() {
+        "" => String::new(),
+        meaning => format!(": {}", meaning.trim_end_matches('.')),
+    }
+}
+
+impl Failure {
+    /// A wrong argument with its remedy.
+    pub fn usage(what: impl Into<String>, help: impl Into<String>) -> Failure {
+        Failure::Usage {
+            what: what.into(),
+            help: help.into(),
+        }
+    }
+
+    /// Something around the tool that it cannot do anything about.
+    pub fn internal(what: impl Into<String>, cause: impl ToString) -> Failure {
+        Failure::Internal {
+            what: what.into(),
+            cause: cause.to_string(),
+        }
+    }
+
+    /// What the process exits with.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Failure::Usage { .. } | Failure::Json { .. } | Failure::Proto(_) => USAGE,
+            Failure::NoConnection { .. } | Failure::ConnectionLost { .. } => NO_CONNECTION,
+            Failure::Timeout { .. } => code(Status::DEADLINE_EXCEEDED),
+            Failure::Cancelled => code(Status::CANCELLED),
+            Failure::TooLarge { .. } => code(Status::OUT_OF_RANGE),
+            Failure::Undecodable { .. } => code(Status::DATA_LOSS),
+            Failure::Status { status, .. } => code(*status),
+            Failure::Internal { .. } => INTERNAL,
+        }
+    }
+}
+
+/// A status that pw_rpc does not define is UNKNOWN to the shell.
+fn code(status: Status) -> u8 {
+    let known = status.name().and_then(|_| u8::try_from(status.code()).ok());
+    known.unwrap_or(2)
+}

@@ -1,0 +1,148 @@
+//! `sinew serve`: the demo services for any number of clients, at any endpoint.
+
+use std::io::Write;
+use std::sync::mpsc::{Sender, channel};
+
+use sinew_demo::{CacheService, KindsService, cache, kinds};
+use sinew_io::serve::{LinkEvent, ListenError, Listening};
+use sinew_io::{Address, Endpoint, Server};
+
+use crate::connection::unreachable;
+use crate::endpoint::At;
+use crate::failure::Failure;
+
+/// Serve demo.Cache and demo.Kinds.
+///
+/// Clients may come at the same time and one after another. Ctrl-C ends the server, which then
+/// says what it had to refuse.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    at: At,
+    /// Say when clients come and go
+    #[arg(short, long)]
+    verbose: bool,
+}
+
+const EXAMPLES: &str = "Examples:
+  sinew serve tcp:127.0.0.1:33000
+  sinew serve serial:/dev/ttyUSB0?baud=921600
+  sinew call 'exec:sinew serve stdio:' demo.Kinds/Double '{\"n\": 21}'";
+
+/// Call slots of the server: streams and late answers at the same time, over all clients.
+const CALLS: usize = 64;
+
+/// The services, as every placement has them.
+pub type Services = (
+    cache::Serve<CacheService>,
+    kinds::Serve<KindsService<CALLS>>,
+);
+
+/// A server of the demo services.
+pub fn server() -> Server<Services> {
+    Server::new((
+        cache::Serve(CacheService::new()),
+        kinds::Serve(KindsService::new()),
+    ))
+}
+
+/// What the ready line starts with; the endpoint follows.
+pub const READY: &str = "serving demo.Cache, demo.Kinds on ";
+
+pub fn run(args: Args) -> Result<(), Failure> {
+    let endpoint = args.at.endpoint();
+    let server = server();
+    if args.verbose {
+        server.on_link(|event| match event {
+            LinkEvent::Opened(link) => eprintln!("client {link} is there"),
+            LinkEvent::Closed(link) => eprintln!("client {link} is gone"),
+        });
+    }
+    let listening = server
+        .listen(&endpoint)
+        .map_err(|error| cannot_serve(&endpoint, error))?;
+    let (end, ended) = channel();
+    end_at_ctrl_c(end.clone())?;
+    say(&endpoint, &format!("{READY}{}", listening.endpoint()))?;
+    let listening = watch(listening, end);
+    // An error means that nobody is left who could end it.
+    let _ = ended.recv();
+    drop(listening);
+    eprintln!("{}", report(&server));
+    Ok(())
+}
+
+/// A line or a pair of pipes ends with its peer; a listener goes on until it is stopped.
+fn watch(listening: Listening, end: Sender<()>) -> Option<Listening> {
+    match listening.endpoint().address {
+        Address::Tcp(..) | Address::Udp(..) | Address::Unix(_) => Some(listening),
+        _ => {
+            std::thread::spawn(move || {
+                listening.wait();
+                let _ = end.send(());
+            });
+            None
+        }
+    }
+}
+
+fn end_at_ctrl_c(end: Sender<()>) -> Result<(), Failure> {
+    ctrlc::set_handler(move || {
+        let _ = end.send(());
+    })
+    .map_err(|error| Failure::internal("cannot listen for Ctrl-C", error))
+}
+
+/// Standard output, unless that is the link.
+fn say(endpoint: &Endpoint, line: &str) -> Result<(), Failure> {
+    let done = match endpoint.address {
+        Address::Stdio => writeln!(std::io::stderr(), "{line}"),
+        _ => {
+            let mut out = std::io::stdout();
+            writeln!(out, "{line}").and_then(|()| out.flush())
+        }
+    };
+    done.map_err(|error| Failure::internal("cannot say that the server is ready", error))
+}
+
+/// What has been refused, by the names of the counters.
+fn report(server: &Server<Services>) -> String {
+    let stats = server.stats();
+    let links = ("clients", server.refused());
+    let counts: Vec<String> = stats
+        .iter()
+        .chain([links])
+        .filter(|(_, count)| *count > 0)
+        .map(|(name, count)| format!("{name} {count}"))
+        .collect();
+    match counts.as_slice() {
+        [] => "refused nothing".into(),
+        counts => format!("refused or ended early: {}", counts.join(", ")),
+    }
+}
+
+fn cannot_serve(endpoint: &Endpoint, error: ListenError) -> Failure {
+    let (cause, help) = match error {
+        ListenError::Open(error) => return unreachable(endpoint, &error),
+        ListenError::InUse(_) => (
+            "already in use".to_string(),
+            "end the other server, or choose another address; a file that is no socket is never \
+             replaced",
+        ),
+        ListenError::Permission(_) => (
+            "access denied".to_string(),
+            "choose a port above 1023, or a folder of your own",
+        ),
+        ListenError::NotLocal(_) => (
+            "this machine does not have the address".to_string(),
+            "use 0.0.0.0 for all of its own",
+        ),
+        ListenError::Io(_, error) => (error.to_string(), "check the address or the path"),
+    };
+    Failure::NoConnection {
+        endpoint: endpoint.address.to_string(),
+        cause,
+        help: help.into(),
+    }
+}

@@ -1,0 +1,307 @@
+//! What a user is told when a call fails: the likely cause, the remedy, the exit code.
+
+mod support;
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::thread;
+
+use support::{Cable, Serve, answer, call, complaint, interrupt, socket, spawn_call};
+
+const DOUBLE: [&str; 4] = ["demo.Kinds/Double", r#"{"n": 1}"#, "--timeout", "300ms"];
+
+/// A TCP peer that sends these bytes and reads whatever comes.
+fn peer_that_says(bytes: &'static [u8]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        let (mut socket, _) = listener.accept().unwrap();
+        socket.write_all(bytes).unwrap();
+        let _ = socket.read_to_end(&mut Vec::new());
+    });
+    format!("tcp:127.0.0.1:{port}")
+}
+
+#[test]
+fn no_server_is_no_connection() {
+    let port = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    let cases = [
+        (format!("tcp:127.0.0.1:{port}"), "no server listens there"),
+        (
+            format!("udp:127.0.0.1:{port}"),
+            "nobody listens on that port",
+        ),
+        (
+            format!("unix:{}", socket("none")),
+            "no server listens there",
+        ),
+        ("serial:/dev/no-such-line".into(), "there is no such device"),
+        ("serial:/dev/null".into(), "this is no serial device"),
+        (
+            "tcp:no-such-host.invalid:1".into(),
+            "the host name has no address",
+        ),
+        ("exec:exit 3".into(), "run it alone to see why"),
+    ];
+    for (endpoint, text) in cases {
+        let output = call(&endpoint, &DOUBLE, "");
+        assert!(
+            complaint(&output).contains(text),
+            "{endpoint}: {}",
+            complaint(&output)
+        );
+        assert_eq!(output.status.code(), Some(69), "{endpoint}");
+    }
+}
+
+#[test]
+fn an_endpoint_in_use_cannot_be_served() {
+    let server = Serve::start("tcp:127.0.0.1:0");
+    let second = support::sinew(&["serve", &server.endpoint])
+        .output()
+        .unwrap();
+    assert!(
+        complaint(&second).contains("already in use"),
+        "{}",
+        complaint(&second)
+    );
+    assert_eq!(second.status.code(), Some(69));
+}
+
+#[test]
+fn a_wrong_channel_is_named_as_a_cause_of_silence() {
+    let server = Serve::start("tcp:127.0.0.1:0");
+    let output = call(
+        &server.endpoint,
+        &[&DOUBLE[..], &["--channel", "3"]].concat(),
+        "",
+    );
+    let text = complaint(&output);
+    assert!(
+        text.contains("does not serve channel 3 (give --channel"),
+        "{text}"
+    );
+    assert_eq!(output.status.code(), Some(4));
+    assert!(server.stop().contains("unknown_channel 2"));
+}
+
+#[test]
+fn answers_for_another_channel_name_it() {
+    // A RESPONSE for channel 7, without address and CRC: the framing by length prefix has none.
+    let packet =
+        b"\x15\x00\x08\x01\x10\x07\x1d\xbe\x5f\x6b\x23\x25\xd7\xae\xaf\x54\x2a\x02\x08\x2a\x38\x01";
+    let frame = frame_by_length(&packet[2..]);
+    let endpoint = peer_that_says(Box::leak(frame.into_boxed_slice()));
+    let output = call(&endpoint, &[&DOUBLE[..], &["--frame", "len"]].concat(), "");
+    let text = complaint(&output);
+    assert!(text.contains("give --channel 7"), "{text}");
+}
+
+fn frame_by_length(packet: &[u8]) -> Vec<u8> {
+    let framing = sinew::frame::Framing::from_name("len").unwrap();
+    let mut frame = vec![0; framing.max_encoded_len(packet.len())];
+    let len = framing.encode(packet, &mut frame).unwrap();
+    frame.truncate(len);
+    frame
+}
+
+#[test]
+fn bytes_without_a_frame_point_at_framing_and_log() {
+    let endpoint = peer_that_says(b"[INF] boot ok\r\n[INF] idle\r\n");
+    let text = complaint(&call(&endpoint, &DOUBLE, ""));
+    assert!(
+        text.contains("27 bytes arrived, but no valid hdlc frame"),
+        "{text}"
+    );
+    assert!(text.contains("writes its log on the same line"), "{text}");
+}
+
+#[test]
+fn a_wrong_baud_rate_is_named_on_a_serial_line() {
+    let cable = Cable::new();
+    let noise = std::fs::OpenOptions::new().write(true).open(&cable.ends[0]);
+    let mut noise = noise.unwrap();
+    let noisy = thread::spawn(move || {
+        while noise.write_all(b"\xf8\x00\x1f\x80").is_ok() {
+            thread::sleep(std::time::Duration::from_millis(10));
+        }
+    });
+    let output = call(&format!("serial:{}", cable.ends[1]), &DOUBLE, "");
+    let text = complaint(&output);
+    assert!(
+        text.contains("the baud rate is wrong (here 115200"),
+        "{text}"
+    );
+    assert_eq!(output.status.code(), Some(4));
+    drop(noisy);
+}
+
+#[test]
+fn an_echo_is_recognised() {
+    let text = complaint(&call("exec:cat", &DOUBLE, ""));
+    assert!(text.contains("our own packets come back"), "{text}");
+}
+
+#[test]
+fn a_message_too_large_names_the_limit_and_the_option() {
+    let folder = env!("CARGO_TARGET_TMPDIR");
+    let proto = format!("{folder}/large.proto");
+    std::fs::write(
+        &proto,
+        "syntax = \"proto3\"; package t; message Text { string s = 1; } \
+         service Texts { rpc Put(Text) returns (Text); rpc All(stream Text) returns (Text); }",
+    )
+    .unwrap();
+    let request = format!("{{\"s\": \"{}\"}}", "x".repeat(2000));
+    let server = Serve::start("tcp:127.0.0.1:0");
+    let put = call(
+        &server.endpoint,
+        &["t.Texts/Put", &request, "--proto", &proto],
+        "",
+    );
+    let text = complaint(&put);
+    assert!(
+        text.contains("the message of 2003 bytes is too large"),
+        "{text}"
+    );
+    assert!(
+        text.contains("at most 1024 bytes") && text.contains("--mtu"),
+        "{text}"
+    );
+    assert_eq!(put.status.code(), Some(11));
+}
+
+#[test]
+fn a_server_without_the_method_says_not_found() {
+    let folder = env!("CARGO_TARGET_TMPDIR");
+    let proto = format!("{folder}/other.proto");
+    std::fs::write(
+        &proto,
+        "syntax = \"proto3\"; package t; message M {} service Other { rpc Get(M) returns (M); }",
+    )
+    .unwrap();
+    let server = Serve::start("tcp:127.0.0.1:0");
+    let output = call(&server.endpoint, &["t.Other/Get", "--proto", &proto], "");
+    let text = complaint(&output);
+    assert!(
+        text.contains("NOT_FOUND") && text.contains("has no such service"),
+        "{text}"
+    );
+    assert_eq!(output.status.code(), Some(5));
+}
+
+#[test]
+fn a_malformed_line_ends_the_call_and_names_the_line() {
+    let server = Serve::start("tcp:127.0.0.1:0");
+    let output = call(
+        &server.endpoint,
+        &["Kinds/Sum"],
+        "{\"n\": 1}\n\n{\"n\": }\n{\"n\": 2}\n",
+    );
+    let text = complaint(&output);
+    assert!(
+        text.contains("line 3 of standard input is no demo.Num"),
+        "{text}"
+    );
+    assert_eq!(output.status.code(), Some(64));
+    assert!(output.stdout.is_empty());
+    assert!(server.stop().contains("cancelled 1"));
+}
+
+#[test]
+fn ctrl_c_cancels_every_kind_of_stream_on_the_wire() {
+    let server = Serve::start("tcp:127.0.0.1:0");
+    let endless: [&[&str]; 3] = [
+        &["Kinds/Count", r#"{"n": 4000000000}"#],
+        &["Kinds/Sum", "--timeout", "1h"],
+        &["Kinds/EchoAll", "--timeout", "1h"],
+    ];
+    for args in endless {
+        let mut child = spawn_call(&server.endpoint, args);
+        if args[0] == "Kinds/Sum" {
+            child
+                .stdin
+                .as_mut()
+                .unwrap()
+                .write_all(b"{\"n\": 1}\n")
+                .unwrap();
+            // Nothing comes back from which to see that the call is open.
+            thread::sleep(std::time::Duration::from_millis(300));
+        } else {
+            child
+                .stdin
+                .as_mut()
+                .unwrap()
+                .write_all(b"{\"n\": 0}\n")
+                .unwrap();
+            child
+                .stdout
+                .as_mut()
+                .unwrap()
+                .read_exact(&mut [0; 8])
+                .unwrap();
+        }
+        interrupt(&child);
+        let mut rest = child.stdout.take().unwrap();
+        let reader = thread::spawn(move || rest.read_to_end(&mut Vec::new()));
+        let _input = child.stdin.take();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(
+            output.status.code(),
+            Some(1),
+            "{args:?}: {}",
+            complaint(&output)
+        );
+        reader.join().unwrap().unwrap();
+    }
+    assert!(server.stop().contains("cancelled 3"));
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_ends_the_call() {
+    let server = Serve::start("tcp:127.0.0.1:0");
+    let mut child = spawn_call(&server.endpoint, &["Kinds/Count", r#"{"n": 4000000000}"#]);
+    let mut output = child.stdout.take().unwrap();
+    output.read_exact(&mut [0; 8]).unwrap();
+    drop(output);
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    assert!(server.stop().contains("cancelled 1"));
+}
+
+#[test]
+fn a_server_that_vanishes_ends_the_call() {
+    let server = Serve::start("tcp:127.0.0.1:0");
+    let mut child = spawn_call(&server.endpoint, &["Kinds/EchoAll"]);
+    child
+        .stdin
+        .as_mut()
+        .unwrap()
+        .write_all(b"{\"n\": 1}\n")
+        .unwrap();
+    child
+        .stdout
+        .as_mut()
+        .unwrap()
+        .read_exact(&mut [0; 8])
+        .unwrap();
+    server.stop();
+    let _input = child.stdin.take();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(69), "{}", complaint(&output));
+}
+
+#[test]
+fn garbage_does_not_keep_the_next_call_from_being_served() {
+    let server = Serve::start("tcp:127.0.0.1:0");
+    let address = server.endpoint.strip_prefix("tcp:").unwrap();
+    let mut socket = std::net::TcpStream::connect(address).unwrap();
+    socket
+        .write_all(&[0x7e, 0xa5, 0x03, 0xff, 0xff, 0x7d, 0x7e].repeat(500))
+        .unwrap();
+    let double = call(&server.endpoint, &DOUBLE, "");
+    assert_eq!(answer(&double), "{\"n\":2}\n");
+}

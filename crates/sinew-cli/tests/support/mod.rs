@@ -1,0 +1,164 @@
+//! The tool as a child process, and a serial cable made of two pseudo-terminals.
+#![allow(dead_code)] // each test uses its part
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// The tool with these arguments.
+pub fn sinew(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sinew"));
+    command.args(args).env("NO_COLOR", "1");
+    command
+}
+
+/// Runs `sinew call` with this text as standard input.
+pub fn call(endpoint: &str, args: &[&str], input: &str) -> Output {
+    let mut child = spawn_call(endpoint, args);
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(input.as_bytes())
+        .unwrap();
+    child.wait_with_output().unwrap()
+}
+
+/// Starts `sinew call`; standard input stays open.
+pub fn spawn_call(endpoint: &str, args: &[&str]) -> Child {
+    let mut command = sinew(&["call", endpoint]);
+    command
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command.spawn().unwrap()
+}
+
+/// Its standard output, where it ended well.
+pub fn answer(output: &Output) -> &str {
+    assert!(output.status.success(), "{}", complaint(output));
+    std::str::from_utf8(&output.stdout).unwrap()
+}
+
+/// What it wrote to standard error, the line breaks of the report made spaces.
+pub fn complaint(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stderr);
+    text.replace('│', " ")
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// Ctrl-C.
+pub fn interrupt(child: &Child) {
+    let pid = Pid::from_raw(child.id().try_into().unwrap()).unwrap();
+    kill_process(pid, Signal::INT).unwrap();
+}
+
+/// A running `sinew serve`.
+pub struct Serve {
+    child: Option<Child>,
+    pub endpoint: String,
+}
+
+impl Serve {
+    /// Starts the server and waits until it is ready.
+    pub fn start(endpoint: &str) -> Serve {
+        let mut command = sinew(&["serve", endpoint, "--verbose"]);
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let endpoint = line
+            .trim()
+            .strip_prefix("serving demo.Cache, demo.Kinds on ");
+        let endpoint = endpoint.expect("the ready line").to_string();
+        Serve {
+            child: Some(child),
+            endpoint,
+        }
+    }
+
+    /// Ctrl-C: what the server reports.
+    pub fn stop(mut self) -> String {
+        let mut child = self.child.take().unwrap();
+        interrupt(&child);
+        let mut report = String::new();
+        child
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut report)
+            .unwrap();
+        assert!(child.wait().unwrap().success());
+        report
+    }
+}
+
+impl Drop for Serve {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// A path for a socket that no other test uses.
+pub fn socket(name: &str) -> String {
+    let folder = env!("CARGO_TARGET_TMPDIR");
+    format!("{folder}/{name}-{}.sock", std::process::id())
+}
+
+/// Two serial devices with a cable between them: what is written to one is read from the other.
+pub struct Cable {
+    pub ends: [String; 2],
+}
+
+impl Cable {
+    pub fn new() -> Cable {
+        let [a, b] = [pty(), pty()];
+        let ends = [a.1, b.1];
+        for (from, to) in [(&a.0, &b.0), (&b.0, &a.0)] {
+            let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+            thread::spawn(move || carry(&from, &to));
+        }
+        Cable { ends }
+    }
+}
+
+/// A pseudo-terminal: its master, and the path of its other side.
+pub fn pty() -> (OwnedFd, String) {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let path = ptsname(&master, Vec::new()).unwrap();
+    (master, path.to_str().unwrap().to_string())
+}
+
+/// While nobody has the device open, a read fails; the cable waits for the next who opens it.
+fn carry(from: &OwnedFd, to: &OwnedFd) {
+    let mut buffer = [0; 1024];
+    loop {
+        match rustix::io::read(from, &mut buffer) {
+            Ok(count) => {
+                let mut rest = &buffer[..count];
+                while let Ok(written @ 1..) = rustix::io::write(to, rest) {
+                    rest = &rest[written..];
+                }
+            }
+            Err(_) => thread::sleep(Duration::from_millis(2)),
+        }
+    }
+}
