@@ -18,6 +18,7 @@ fn runs() -> Vec<Builder> {
             .descriptors(true)
             .mocks(true),
         run("tests/protos/versions.proto"),
+        run("tests/protos/rootless.proto"),
     ]
 }
 

@@ -10,6 +10,8 @@ use sinew::rpc::{Decode, Encode};
 
 #[path = "golden/features.rs"]
 mod generated;
+#[path = "golden/rootless.rs"]
+mod generated_rootless;
 #[path = "golden/versions.rs"]
 mod generated_versions;
 
@@ -265,9 +267,10 @@ fn negative_zero_is_sent() {
 
 #[test]
 fn a_wrong_wire_type_in_a_oneof_or_a_map_is_refused() {
-    assert_eq!(Choice::decode(b"\x0a\x01\x00"), None); // number, as bytes
-    assert_eq!(Choice::decode(b"\x10\x01"), None); // text, as a varint
-    assert_eq!(Maps::decode(b"\x0a\x02\x08\x01"), None); // a key of counts, as a varint
+    // Each would be a good message if only the tag's field number were looked at.
+    assert_eq!(Choice::decode(b"\x0a\x02\x08\x01"), None); // number, as bytes
+    assert_eq!(Choice::decode(b"\x10\x01a"), None); // text, as a varint
+    assert_eq!(Maps::decode(b"\x0a\x05\x08\x01a\x10\x01"), None); // a key, as a varint
 }
 
 #[test]
@@ -349,4 +352,15 @@ fn the_descriptor_set_describes_the_service() {
         pool.get_file_by_name("google/protobuf/descriptor.proto")
             .is_none()
     );
+}
+
+#[test]
+fn a_service_without_a_package_has_its_bare_name() {
+    use generated_rootless::{Mode, Reading, sensor};
+    use sinew::rpc::Method;
+
+    assert_eq!(sensor::method::Read::NAME, "Sensor/Read");
+    assert_eq!(sensor::SERVICE_ID, sinew::rpc::id("Sensor"));
+    assert_eq!(Mode::On, Mode(1));
+    assert_eq!(Reading::decode(b""), Some(Reading::default()));
 }
