@@ -41,13 +41,17 @@ impl<'a> Reader<'a> {
     // instructions instead of twenty-odd.
     #[inline(always)]
     pub fn varint32(&mut self) -> Option<u32> {
-        let first = self.byte()?;
-        if first < 0x80 {
-            return Some(u32::from(first)); // nearly every varint of a packet
+        match self.rest.split_first() {
+            Some((&first, rest)) if first < 0x80 => {
+                self.rest = rest;
+                Some(u32::from(first)) // nearly every varint of a packet
+            }
+            _ => {
+                let (value, rest) = long_varint32(self.rest)?;
+                self.rest = rest;
+                Some(value)
+            }
         }
-        let (value, rest) = long_varint32(self.rest, u32::from(first & 0x7f))?;
-        self.rest = rest;
-        Some(value)
     }
 
     /// Four bytes, little-endian.
@@ -66,29 +70,35 @@ impl<'a> Reader<'a> {
 
     #[inline(never)] // rare, and by value as above
     fn skipped(mut self, wire_type: u32) -> Option<Self> {
-        match wire_type {
-            0 => self.varint32().map(|_| self),
-            1 => self.take(8).map(|_| self),
-            2 => {
-                let len = self.varint32()?;
-                self.take(len as usize).map(|_| self)
+        let len = match wire_type {
+            0 | 2 => {
+                let (value, rest) = long_varint32(self.rest)?;
+                self.rest = rest;
+                if wire_type == 0 { 0 } else { value as usize }
             }
-            5 => self.take(4).map(|_| self),
-            _ => None,
-        }
+            1 => 8,
+            5 => 4,
+            _ => return None,
+        };
+        self.take(len)?;
+        Some(self)
     }
 }
 
-/// The rest of a varint behind its first 7 bits. By value, so that the cursor of the caller can
+/// A varint of any length, and what follows it. By value, so that the cursor of the caller can
 /// stay in registers.
-fn long_varint32(rest: &[u8], mut value: u32) -> Option<(u32, &[u8])> {
+#[inline(never)] // one copy for all fields
+fn long_varint32(bytes: &[u8]) -> Option<(u32, &[u8])> {
+    let (mut value, mut rest) = (0, bytes);
     // At most ten bytes, as for 64 bits; what does not fit 32 is cut off.
-    for (group, &byte) in (1..10u32).zip(rest) {
+    for group in 0..10u32 {
+        let (&byte, behind) = rest.split_first()?;
+        rest = behind;
         if group < 5 {
             value |= u32::from(byte & 0x7f) << (7 * group);
         }
         if byte < 0x80 {
-            return Some((value, rest.get(group as usize..)?));
+            return Some((value, rest));
         }
     }
     None

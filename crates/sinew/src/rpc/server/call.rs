@@ -277,6 +277,7 @@ impl<'a> Call<'a> {
         self.write_empty(PacketType::SERVER_ERROR, Status::INTERNAL);
     }
 
+    #[inline(never)] // one copy for all that refuses or ends a call
     pub(super) fn write_empty(&mut self, packet_type: PacketType, status: Status) {
         self.written =
             packet::encode_empty(self.place, packet_type, &self.route, status).unwrap_or(0);

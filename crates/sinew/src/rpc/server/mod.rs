@@ -301,30 +301,36 @@ impl<const CALLS: usize> Server<CALLS> {
                 slots: self.slots,
                 book: &mut self.book,
             };
-            let Some(entry) = table
-                .get(index)
-                .filter(|entry| entry.open && entry.link == via.link)
-            else {
+            let Some(overdue) = table.overdue(index, via.link, now) else {
                 continue;
             };
-            let Some(overdue) = table.overdue(index, now) else {
+            let Some(entry) = table.get(index) else {
                 continue;
             };
-            let (packet_type, status) = match overdue {
-                Overdue::Expired => (PacketType::SERVER_ERROR, Status::DEADLINE_EXCEEDED),
+            let (packet_type, status, counter) = match overdue {
+                Overdue::Expired => (
+                    PacketType::SERVER_ERROR,
+                    Status::DEADLINE_EXCEEDED,
+                    &mut self.stats.expired,
+                ),
                 Overdue::Dropped if entry.kind.server_streams() => {
-                    (PacketType::RESPONSE, Status::OK)
+                    (PacketType::RESPONSE, Status::OK, &mut self.stats.dropped)
                 }
-                Overdue::Dropped => (PacketType::RESPONSE, Status::ABORTED),
+                Overdue::Dropped => (
+                    PacketType::RESPONSE,
+                    Status::ABORTED,
+                    &mut self.stats.dropped,
+                ),
             };
-            let write = |place: &mut [u8]| {
+            let mut write = |place: &mut [u8]| {
                 super::packet::encode_empty(place, packet_type, &entry.route, status).unwrap_or(0)
             };
+            let write: &mut dyn FnMut(&mut [u8]) -> usize = &mut write;
             // Behind what the responder has sent, where there is one: through the same port.
             let written = match via.port_for(entry.kind) {
                 Some(port) if entry.taken => {
                     let min = super::packet::HEADER_MAX.min(port.mtu());
-                    if let Err(error) = port.send_with(min, |place| (write(place), ())) {
+                    if let Err(error) = port.send(min, write) {
                         done = Err(error);
                         continue;
                     }
@@ -332,10 +338,7 @@ impl<const CALLS: usize> Server<CALLS> {
                 }
                 _ => write(place),
             };
-            count(match overdue {
-                Overdue::Expired => &mut self.stats.expired,
-                Overdue::Dropped => &mut self.stats.dropped,
-            });
+            count(counter);
             let mut step = Call {
                 route: entry.route,
                 via,
@@ -449,14 +452,14 @@ fn request<S: Service>(step: &mut Call<'_>, packet: &Packet<'_>, services: &mut 
 /// Any other packet. Errors echo the packet's call id; answers carry that of the call, which
 /// differs where the packet's is an open one.
 fn follow_up<S: Service>(step: &mut Call<'_>, packet: &Packet<'_>, services: &mut S) {
-    let found = step.table.find(step.via.link, &packet.route);
-    let Some(entry) = found.and_then(|index| step.table.get(index)) else {
+    step.entry = step.table.find(step.via.link, &packet.route);
+    let Some(entry) = step
+        .entry
+        .and_then(|index| step.table.touch(index, step.now))
+    else {
         return without_call(step, packet.packet_type, services);
     };
-    step.entry = found;
-    if let Some(index) = found {
-        step.table.touch(index, step.now);
-    }
+    let route = entry.route;
     match packet.packet_type {
         PacketType::CLIENT_STREAM if !entry.kind.client_streams() => {
             count(&mut step.stats.unexpected_item);
@@ -467,16 +470,13 @@ fn follow_up<S: Service>(step: &mut Call<'_>, packet: &Packet<'_>, services: &mu
             step.write_empty(PacketType::SERVER_ERROR, Status::FAILED_PRECONDITION);
         }
         PacketType::CLIENT_STREAM => {
-            step.route = entry.route;
+            step.route = route;
             services.handle(step, Input::Item(packet.payload));
         }
         PacketType::CLIENT_REQUEST_COMPLETION => {
             if entry.kind.client_streams() && !entry.ended {
-                if let Some(entry) = found.and_then(|index| step.table.book.entries.get_mut(index))
-                {
-                    entry.ended = true;
-                }
-                step.route = entry.route;
+                entry.ended = true;
+                step.route = route;
                 services.handle(step, Input::End);
             }
         }

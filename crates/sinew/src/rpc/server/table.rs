@@ -182,23 +182,24 @@ impl Table<'_> {
         }
     }
 
-    pub(super) fn touch(&mut self, index: usize, now: Instant) {
+    /// The call's entry, with a sign of life from the client noted.
+    pub(super) fn touch(&mut self, index: usize, now: Instant) -> Option<&mut Entry> {
         let deadline = now.after_micros(self.book.lifetime);
-        if let Some(entry) = self.book.entries.get_mut(index) {
-            entry.deadline = deadline;
-        }
+        let entry = self.book.entries.get_mut(index)?;
+        entry.deadline = deadline;
+        Some(entry)
     }
 
-    pub(super) fn get(&self, index: usize) -> Option<Entry> {
-        self.book.entries.get(index).copied()
+    pub(super) fn get(&self, index: usize) -> Option<&Entry> {
+        self.book.entries.get(index)
     }
 
-    /// The state of one entry at `now`: a responder that sent something since the last look has
-    /// its deadline moved.
-    pub(super) fn overdue(&mut self, index: usize, now: Instant) -> Option<Overdue> {
+    /// Whether a call of this link must be ended at `now`: a responder that sent something since
+    /// the last look has its deadline moved.
+    pub(super) fn overdue(&mut self, index: usize, link: LinkId, now: Instant) -> Option<Overdue> {
         self.settle(index);
         let (entry, slot) = (self.book.entries.get_mut(index)?, self.slots.get(index)?);
-        if !entry.open {
+        if !entry.open || entry.link != link {
             return None;
         }
         if entry.taken {
