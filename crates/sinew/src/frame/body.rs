@@ -28,6 +28,12 @@ impl Body {
     #[inline]
     pub fn push(&mut self, place: &mut [u8], bytes: &[u8]) {
         self.crc = self.crc.update(bytes);
+        self.store(place, bytes);
+    }
+
+    /// [`Body::push`] for bytes that are in the CRC already.
+    #[inline]
+    pub fn store(&mut self, place: &mut [u8], bytes: &[u8]) {
         copy(place.get_mut(self.len..).unwrap_or_default(), bytes);
         self.len = self.len.saturating_add(bytes.len());
     }

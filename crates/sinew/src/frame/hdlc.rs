@@ -112,6 +112,38 @@ pub fn encode(address: u64, packet: &[u8], out: &mut [u8]) -> Option<usize> {
     encoder.is_done().then_some(len)
 }
 
+/// Gives the frame of one packet to `put`, byte by byte: for a UART that waits for each, with no
+/// buffer at all.
+///
+/// ```
+/// use sinew::frame::hdlc::{RPC_ADDRESS, put_frame};
+///
+/// let mut sent = Vec::new();
+/// put_frame(RPC_ADDRESS, b"ping", &mut |byte| sent.push(byte));
+/// assert_eq!(sent.len(), 12);
+/// ```
+pub fn put_frame(address: u64, packet: &[u8], put: &mut dyn FnMut(u8)) {
+    let mut crc = Crc32::new();
+    put(FLAG);
+    for part in [Head::new(address).all(), packet] {
+        crc = crc.update(part);
+        put_escaped(part, put);
+    }
+    put_escaped(&crc.finish().to_le_bytes(), put);
+    put(FLAG);
+}
+
+fn put_escaped(bytes: &[u8], put: &mut dyn FnMut(u8)) {
+    for &byte in bytes {
+        if is_special(byte) {
+            put(ESCAPE);
+            put(byte ^ FLIP);
+        } else {
+            put(byte);
+        }
+    }
+}
+
 /// One frame, written in pieces: for a UART without a buffer for a whole frame.
 ///
 /// ```
@@ -291,6 +323,9 @@ impl Decoder {
     /// As [`super::Decoder::decode`]; a frame larger than `place` is counted and dropped.
     pub fn decode<'p>(&mut self, place: &'p mut [u8], input: &mut &[u8]) -> Option<&'p [u8]> {
         while let Some((&first, rest)) = input.split_first() {
+            let flipped = [first ^ FLIP];
+            let mut run: &[u8] = &[];
+            let mut rest = rest;
             match (self.state, first) {
                 (State::Frame, FLAG) => {
                     *input = rest;
@@ -298,39 +333,27 @@ impl Decoder {
                         return place.get(..len);
                     }
                 }
-                (State::Frame, ESCAPE) => {
-                    *input = rest;
-                    self.state = State::Escape;
-                }
+                (State::Frame, ESCAPE) => self.state = State::Escape,
                 (State::Frame, _) => {
-                    let (run, rest) = input.split_at_checked(plain_run(input)).unwrap_or_default();
-                    *input = rest;
-                    self.push(place, run);
+                    (run, rest) = input.split_at_checked(plain_run(input)).unwrap_or_default();
                 }
                 (State::Escape, FLAG) => {
-                    *input = rest;
                     count(&mut self.stats.bad_escape);
                     self.begin();
                 }
                 (State::Escape, ESCAPE) => {
-                    *input = rest;
                     count(&mut self.stats.bad_escape);
                     self.state = State::Hunt;
                 }
                 (State::Escape, _) => {
-                    *input = rest;
                     self.state = State::Frame;
-                    self.push(place, &[first ^ FLIP]);
+                    run = &flipped;
                 }
-                (State::Hunt, FLAG) => {
-                    *input = rest;
-                    self.begin();
-                }
-                (State::Hunt, _) => {
-                    *input = rest;
-                    count(&mut self.stats.noise_bytes);
-                }
+                (State::Hunt, FLAG) => self.begin(),
+                (State::Hunt, _) => count(&mut self.stats.noise_bytes),
             }
+            *input = rest;
+            self.push(place, run);
         }
         None
     }
@@ -345,21 +368,18 @@ impl Decoder {
     /// Takes unescaped bytes of the frame in.
     #[inline]
     fn push(&mut self, place: &mut [u8], mut bytes: &[u8]) {
+        self.body.crc = self.body.crc.update(bytes);
         while self.is_ours && self.head_len <= self.head.address_len {
             let Some((&byte, rest)) = bytes.split_first() else {
                 return;
             };
             bytes = rest;
-            self.body.crc = self.body.crc.byte(byte);
-            self.is_ours = self
-                .head
-                .address()
-                .get(usize::from(self.head_len))
-                .is_none_or(|&own| own == byte);
+            let own = self.head.address().get(usize::from(self.head_len));
+            self.is_ours = own.is_none_or(|&own| own == byte);
             self.head_len += 1;
         }
         self.body
-            .push(if self.is_ours { place } else { &mut [] }, bytes);
+            .store(if self.is_ours { place } else { &mut [] }, bytes);
     }
 
     /// The length of the packet that the flag completes, and the start of the next frame.
