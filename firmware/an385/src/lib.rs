@@ -12,7 +12,7 @@
 
 extern crate sinew_mem;
 
-use sinew_demo::{CacheService, KindsService, cache, kinds};
+use sinew_demo::{KindsService, kinds};
 
 #[allow(unsafe_code)]
 pub mod board;
@@ -26,16 +26,10 @@ pub const MTU: usize = 64;
 /// Calls that outlive their receive step, at a time.
 pub const CALLS: usize = 4;
 
-/// The services of the image.
-pub type Services = (
-    cache::Serve<CacheService>,
-    kinds::Serve<KindsService<CALLS>>,
-);
+/// `demo.Kinds` for an image.
+pub type Kinds = kinds::Serve<KindsService<CALLS>>;
 
-/// The services of the image, fresh.
-pub const fn services() -> Services {
-    (
-        cache::Serve(CacheService::new()),
-        kinds::Serve(KindsService::new()),
-    )
+/// [`Kinds`] without calls.
+pub const fn kinds() -> Kinds {
+    kinds::Serve(KindsService::new())
 }

@@ -3,7 +3,7 @@
 use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
 use core::task::Waker;
 
-use sinew::frame::hdlc::{Decoder, Encoder, RPC_ADDRESS};
+use sinew::frame::hdlc::{Decoder, RPC_ADDRESS, put_frame};
 use sinew::link::{Port, SendError};
 
 use crate::{MTU, board};
@@ -28,6 +28,7 @@ static ARRIVED: Arrived = Arrived {
 
 /// Takes what the UART has received. Where there is no room it stays there, and the next byte
 /// overruns it: the frame's CRC then tells.
+#[inline(never)]
 fn collect() {
     let put = ARRIVED.put.load(Relaxed);
     if put.wrapping_sub(ARRIVED.taken.load(Relaxed)) < SIZE
@@ -49,17 +50,12 @@ fn next() -> Option<u8> {
 
 /// Escapes a packet straight into the UART.
 pub fn send(packet: &[u8]) {
-    let mut frame = Encoder::new(RPC_ADDRESS, packet);
-    let mut piece = [0; 8];
-    loop {
-        let len = frame.fill(&mut piece);
-        if len == 0 {
-            return;
-        }
-        for &byte in piece.iter().take(len) {
-            board::send(byte, collect);
-        }
-    }
+    put_frame(RPC_ADDRESS, packet, &mut |byte| put(byte));
+}
+
+#[inline(never)] // one copy: a closure behind `dyn` has two
+fn put(byte: u8) {
+    board::send(byte, collect);
 }
 
 /// Packets from the UART.

@@ -13,6 +13,7 @@ const WORD: usize = size_of::<Word>();
 /// # Safety
 /// As C's `memcpy`.
 #[unsafe(no_mangle)]
+#[inline(never)]
 unsafe extern "C" fn memcpy(to: *mut u8, from: *const u8, len: usize) -> *mut u8 {
     let mut at = 0;
     // SAFETY: the caller gives `len` valid bytes on both sides, and `at` stays within them.
@@ -51,6 +52,7 @@ unsafe extern "C" fn memmove(to: *mut u8, from: *const u8, len: usize) -> *mut u
 /// # Safety
 /// As C's `memset`.
 #[unsafe(no_mangle)]
+#[inline(never)]
 unsafe extern "C" fn memset(to: *mut u8, byte: i32, len: usize) -> *mut u8 {
     let word = Word::from(byte as u8) * 0x0101_0101;
     let mut at = 0;

@@ -7,7 +7,7 @@
 
 use core::hint::black_box;
 
-use an385::{MTU, Services, board, lock::Masked, services};
+use an385::{Kinds, MTU, board, lock::Masked};
 use sinew::frame::hdlc::{self, Decoder, RPC_ADDRESS};
 use sinew::link::{Rx, Tx, queue};
 use sinew::rpc::{
@@ -32,7 +32,7 @@ static BACK: Queue<Masked, 4, MTU> = Queue::new();
 struct Both {
     client: Client<4>,
     server: Server<4>,
-    services: Services,
+    services: Kinds,
     now: Instant,
 }
 
@@ -129,7 +129,7 @@ extern "C" fn main() -> ! {
     let mut both = Both {
         client: Client::new(1, 1),
         server: Server::new(&SLOTS),
-        services: services(),
+        services: an385::kinds(),
         now: Instant::from_micros(1),
     };
     let (mut there, mut back) = ([0; MTU], [0; MTU]);

@@ -2,7 +2,7 @@
 #![no_std]
 #![no_main]
 
-use an385::{CALLS, MTU, board, services, uart};
+use an385::{CALLS, MTU, board, uart};
 use sinew::rpc::{Channels, Server, Service, Slot, Via};
 use sinew::time::Instant;
 
@@ -19,7 +19,7 @@ extern "C" fn main() -> ! {
     board::start();
     let mut clock = board::Clock::start();
     let mut server = Server::new(&SLOTS);
-    let mut services = services();
+    let mut services = an385::kinds();
     let mut requests = uart::Receiver::new();
     let mut place = [0; MTU];
     loop {
