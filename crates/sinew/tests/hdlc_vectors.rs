@@ -191,6 +191,9 @@ fn a_frame_written_in_pieces_of_any_size_is_the_same() {
         }
         assert_eq!(pieces, whole, "pieces of {size}");
     }
+    let mut bytes = Vec::new();
+    hdlc::put_frame(RPC_ADDRESS, packet, &mut |byte| bytes.push(byte));
+    assert_eq!(bytes, whole, "byte by byte");
 }
 
 #[test]

@@ -21,10 +21,19 @@ const fn kinds(method: &str, kind: MethodKind) -> MethodId {
         kind,
     }
 }
+const fn cache_method(method: &str) -> MethodId {
+    MethodId {
+        service: id("demo.Cache"),
+        method: id(method),
+        kind: MethodKind::Unary,
+    }
+}
 const DOUBLE: MethodId = kinds("Double", MethodKind::Unary);
 const COUNT: MethodId = kinds("Count", MethodKind::ServerStream);
 const SUM: MethodId = kinds("Sum", MethodKind::ClientStream);
 const ECHO_ALL: MethodId = kinds("EchoAll", MethodKind::Bidi);
+const SET_VALUE: MethodId = cache_method("SetValue");
+const GET_VALUE: MethodId = cache_method("GetValue");
 
 /// What came back for a call, with the payload copied out.
 #[derive(PartialEq, Debug)]
@@ -138,8 +147,9 @@ fn num(n: u32) -> Vec<u8> {
     if n == 0 { Vec::new() } else { bytes }
 }
 
-/// Runs all of them and returns how many calls were made.
-pub fn run(uart: &UnixStream) -> Result<u32> {
+/// Runs all of them, those of demo.Cache where the image serves it, and returns how many calls were
+/// made.
+pub fn run(uart: &UnixStream, has_cache: bool) -> Result<u32> {
     let mut host = Host {
         uart,
         client: Client::new(CHANNEL, 1),
@@ -151,6 +161,9 @@ pub fn run(uart: &UnixStream) -> Result<u32> {
     for garbage in garbage() {
         host.uart.write_all(&garbage)?;
         calls += each_kind(&mut host)?;
+        if has_cache {
+            calls += cache(&mut host)?;
+        }
     }
     for n in 0..500 {
         unary(&mut host, n)?;
@@ -162,6 +175,17 @@ pub fn run(uart: &UnixStream) -> Result<u32> {
 fn unary(host: &mut Host<'_>, n: u32) -> Result<()> {
     let call = host.start(DOUBLE, &num(n)[..])?;
     host.expect(call, Reply::Completed(Status::OK, num(2 * n)))
+}
+
+fn cache(host: &mut Host<'_>) -> Result<u32> {
+    // Both messages have one number as field 1, as `Num` has.
+    for value in [7, 0, 1 << 30] {
+        let call = host.start(SET_VALUE, &num(value)[..])?;
+        host.expect(call, Reply::Completed(Status::OK, vec![]))?;
+        let call = host.start(GET_VALUE, &[][..])?;
+        host.expect(call, Reply::Completed(Status::OK, num(value)))?;
+    }
+    Ok(6)
 }
 
 fn each_kind(host: &mut Host<'_>) -> Result<u32> {
