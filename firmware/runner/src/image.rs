@@ -28,18 +28,10 @@ fn workspace() -> &'static Path {
 
 /// Builds every image for this target.
 pub fn build(target: &str) -> Result<()> {
-    let cargo = std::env::var("CARGO").unwrap_or("cargo".into());
-    let status = Command::new(cargo)
+    let status = Command::new("../.ci/cross")
         .current_dir(workspace())
-        .args([
-            "build",
-            "--quiet",
-            "--release",
-            "--package",
-            "an385",
-            "--target",
-            target,
-        ])
+        .args(["build", "--quiet", "--release", "--package", "an385"])
+        .args(["--target", target])
         .status()?;
     if status.success() {
         return Ok(());
