@@ -103,7 +103,7 @@ pub struct Packet<'a> {
 impl<'a> Packet<'a> {
     /// Reads a packet, all ids non-zero.
     pub fn decode(bytes: &'a [u8]) -> Result<Packet<'a>, PacketError> {
-        let packet = Packet::read(Reader::new(bytes)).ok_or(PacketError::Malformed)?;
+        let packet = Packet::read(bytes).ok_or(PacketError::Malformed)?;
         let Route {
             channel,
             service,
@@ -116,10 +116,37 @@ impl<'a> Packet<'a> {
         Ok(packet)
     }
 
-    fn read(mut bytes: Reader<'a>) -> Option<Packet<'a>> {
+    fn read(mut bytes: &'a [u8]) -> Option<Packet<'a>> {
         let (mut packet_type, mut channel, mut status, mut call_id) = (0, 0, 0, 0);
         let (mut service, mut method) = (0, 0);
         let mut payload: &[u8] = &[];
+        // In field order, with numbers below 128, as nearly every packet comes: the head at a look.
+        if let &[0x08, value @ 0..=0x7f, ref rest @ ..] = bytes {
+            packet_type = u32::from(value);
+            bytes = rest;
+        }
+        if let &[
+            0x10,
+            value @ 0..=0x7f,
+            0x1d,
+            s0,
+            s1,
+            s2,
+            s3,
+            0x25,
+            m0,
+            m1,
+            m2,
+            m3,
+            ref rest @ ..,
+        ] = bytes
+        {
+            channel = u32::from(value);
+            service = u32::from_le_bytes([s0, s1, s2, s3]);
+            method = u32::from_le_bytes([m0, m1, m2, m3]);
+            bytes = rest;
+        }
+        let mut bytes = Reader::new(bytes);
         while !bytes.is_empty() {
             match bytes.varint32()? {
                 0x08 => packet_type = bytes.varint32()?,
