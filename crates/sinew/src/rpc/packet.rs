@@ -125,25 +125,7 @@ impl<'a> Packet<'a> {
             packet_type = u32::from(value);
             bytes = rest;
         }
-        if let &[
-            0x10,
-            value @ 0..=0x7f,
-            0x1d,
-            s0,
-            s1,
-            s2,
-            s3,
-            0x25,
-            m0,
-            m1,
-            m2,
-            m3,
-            ref rest @ ..,
-        ] = bytes
-        {
-            channel = u32::from(value);
-            service = u32::from_le_bytes([s0, s1, s2, s3]);
-            method = u32::from_le_bytes([m0, m1, m2, m3]);
+        if let Some(rest) = usual_ids(bytes, &mut channel, &mut service, &mut method) {
             bytes = rest;
         }
         let mut bytes = Reader::new(bytes);
@@ -176,6 +158,28 @@ impl<'a> Packet<'a> {
             status: Status::from_code(status),
         })
     }
+}
+
+/// Reads channel, service and method where they stand in this order and the channel is below 128.
+#[inline(always)]
+fn usual_ids<'a>(
+    bytes: &'a [u8],
+    channel: &mut u32,
+    service: &mut u32,
+    method: &mut u32,
+) -> Option<&'a [u8]> {
+    let (&[0x10, id @ 0..=0x7f, 0x1d], rest) = bytes.split_first_chunk()? else {
+        return None;
+    };
+    let (first, rest) = rest.split_first_chunk()?;
+    let (0x25, rest) = rest.split_first()? else {
+        return None;
+    };
+    let (second, rest) = rest.split_first_chunk()?;
+    *channel = u32::from(id);
+    *service = u32::from_le_bytes(*first);
+    *method = u32::from_le_bytes(*second);
+    Some(rest)
 }
 
 /// Writes a packet to the front of `place` and returns its length; `None` where it does not fit
