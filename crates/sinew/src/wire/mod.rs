@@ -89,6 +89,10 @@ impl<'a> Reader<'a> {
 /// stay in registers.
 #[inline(never)] // one copy for all fields
 fn long_varint32(bytes: &[u8]) -> Option<(u32, &[u8])> {
+    if let [first @ 0x80..=0xff, second @ 0..=0x7f, rest @ ..] = bytes {
+        // The longest that calls in order have.
+        return Some((u32::from(first & 0x7f) | u32::from(*second) << 7, rest));
+    }
     let (mut value, mut rest) = (0, bytes);
     // At most ten bytes, as for 64 bits; what does not fit 32 is cut off.
     for group in 0..10u32 {
