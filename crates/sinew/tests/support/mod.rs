@@ -1,7 +1,9 @@
 //! What the tests of the call engines share: a port, a service of all four kinds, packets by hand.
 #![allow(dead_code)] // every test file uses another part
 
+pub mod client;
 pub mod kinds;
+pub mod later;
 pub mod port;
 pub mod wire;
 

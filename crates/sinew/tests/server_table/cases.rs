@@ -1,101 +1,11 @@
-//! The server table of specs/pw_rpc.md, section 3, row by row, and the pipeline before it.
-
-mod support;
+//! The cases, grouped as the table is.
 
 use sinew::rpc::packet::{OPEN_CALL_ID, PacketType};
-use sinew::rpc::{Channels, Status, id};
-use support::kinds::*;
-use support::wire::*;
-use support::{Bench, moved};
+use sinew::rpc::{Status, id};
 
-/// The rows of the specification, in its order. Every one needs a case.
-const ROWS: [&str; 23] = [
-    "decode fails",
-    "zero id",
-    "wrong parity",
-    "unknown channel",
-    "any but CLIENT_ERROR, unknown method",
-    "CLIENT_ERROR, unknown method or no such call",
-    "REQUEST, ok",
-    "REQUEST, same key exists",
-    "REQUEST, undecodable",
-    "REQUEST, client stream ignores the payload",
-    "REQUEST, open call id",
-    "CLIENT_STREAM, no such call",
-    "CLIENT_STREAM, method has no client stream",
-    "CLIENT_STREAM, after completion",
-    "CLIENT_STREAM, undecodable",
-    "CLIENT_REQUEST_COMPLETION, no such call",
-    "CLIENT_REQUEST_COMPLETION, call exists",
-    "CLIENT_ERROR, call exists",
-    "unknown even type, known method",
-    "response does not fit",
-    "open id adoption",
-    "full receiver",
-    "ids echoed verbatim",
-];
-
-/// One case: what is sent before, what then, and everything that must come of it.
-struct Case {
-    row: &'static str,
-    before: Vec<P>,
-    packet: Vec<u8>,
-    /// As [`Seen`] shows it; `-` for nothing.
-    reply: &'static str,
-    /// The counters that move.
-    counted: &'static str,
-    /// What handlers saw, joined by blanks.
-    handlers: &'static str,
-    /// A call, and whether it is open afterwards.
-    open: Option<(u32, u32, bool)>,
-    /// Takes calls away.
-    defer: bool,
-}
-
-fn case(row: &'static str, packet: P, reply: &'static str, counted: &'static str) -> Case {
-    Case {
-        row,
-        before: Vec::new(),
-        packet: packet.bytes(),
-        reply,
-        counted,
-        handlers: "",
-        open: None,
-        defer: false,
-    }
-}
-
-impl Case {
-    fn after(mut self, before: &[P]) -> Case {
-        self.before = before.to_vec();
-        self
-    }
-
-    fn handlers(mut self, handlers: &'static str) -> Case {
-        self.handlers = handlers;
-        self
-    }
-
-    fn open(mut self, method: u32, call_id: u32) -> Case {
-        self.open = Some((method, call_id, true));
-        self
-    }
-
-    fn closed(mut self, method: u32, call_id: u32) -> Case {
-        self.open = Some((method, call_id, false));
-        self
-    }
-
-    fn deferred(mut self) -> Case {
-        self.defer = true;
-        self
-    }
-
-    fn bytes(mut self, packet: &[u8]) -> Case {
-        self.packet = packet.to_vec();
-        self
-    }
-}
+use crate::case::{Case, case};
+use crate::support::kinds::*;
+use crate::support::wire::*;
 
 fn num(n: u32) -> Vec<u8> {
     Num(n).to_vec()
@@ -106,7 +16,7 @@ fn with(change: impl FnOnce(&mut P), mut packet: P) -> P {
     packet
 }
 
-fn pipeline() -> Vec<Case> {
+pub fn pipeline() -> Vec<Case> {
     let ok = request(DOUBLE, 1, 21);
     let cut = &ok.bytes()[..ok.bytes().len() - 1];
     vec![
@@ -167,7 +77,7 @@ fn pipeline() -> Vec<Case> {
     ]
 }
 
-fn unknown() -> Vec<Case> {
+pub fn unknown() -> Vec<Case> {
     const ANY: &str = "any but CLIENT_ERROR, unknown method";
     const ERROR: &str = "CLIENT_ERROR, unknown method or no such call";
     let nobody = id("Nobody");
@@ -214,7 +124,7 @@ fn unknown() -> Vec<Case> {
     ]
 }
 
-fn requests() -> Vec<Case> {
+pub fn requests() -> Vec<Case> {
     const OK: &str = "REQUEST, ok";
     const SAME: &str = "REQUEST, same key exists";
     const BAD: &str = "REQUEST, undecodable";
@@ -304,7 +214,7 @@ fn requests() -> Vec<Case> {
     ]
 }
 
-fn follow_ups() -> Vec<Case> {
+pub fn follow_ups() -> Vec<Case> {
     const NO_CALL: &str = "CLIENT_STREAM, no such call";
     const NO_STREAM: &str = "CLIENT_STREAM, method has no client stream";
     const COMPLETE: &str = "CLIENT_STREAM, after completion";
@@ -421,7 +331,7 @@ fn follow_ups() -> Vec<Case> {
     ]
 }
 
-fn answers() -> Vec<Case> {
+pub fn answers() -> Vec<Case> {
     const FIT: &str = "response does not fit";
     const ADOPT: &str = "open id adoption";
     const FULL: &str = "full receiver";
@@ -535,100 +445,4 @@ fn answers() -> Vec<Case> {
         )
         .handlers("Double:1"),
     ]
-}
-
-/// Runs one case; what came of it, in the columns of the case.
-fn run(case: &Case) -> [String; 4] {
-    let mut bench = Bench::new();
-    bench.kinds.defer = case.defer;
-    for packet in &case.before {
-        bench.send(packet);
-    }
-    bench.kinds.log.clear();
-    let mut via = bench.via;
-    if case.row == "unknown channel" {
-        via.channels = Channels::Only(1);
-    }
-    let before = *bench.server.stats();
-    let reply = bench.bytes_via(&case.packet, via);
-    let counted = moved(&before, bench.server.stats());
-    let handlers = bench.kinds.log.join(" ");
-    let open = match case.open {
-        Some((method, call_id, _)) => bench.is_open(method, call_id).to_string(),
-        None => String::new(),
-    };
-    if let Some(reply) = &reply {
-        assert!(!reply.packet_type.is_for_server(), "{}: {reply}", case.row);
-    }
-    [show(&reply), counted, handlers, open]
-}
-
-#[test]
-fn server_table_holds_row_by_row() {
-    let cases: Vec<Case> = [pipeline(), unknown(), requests(), follow_ups(), answers()]
-        .into_iter()
-        .flatten()
-        .collect();
-    let mut wrong = Vec::new();
-    println!("row | reply | counted | handlers | still open");
-    for case in &cases {
-        assert!(ROWS.contains(&case.row), "no such row: {}", case.row);
-        let open = case
-            .open
-            .map_or(String::new(), |(_, _, open)| open.to_string());
-        let expected = [case.reply, case.counted, case.handlers, &open].map(String::from);
-        let found = run(case);
-        println!("{} | {}", case.row, found.join(" | "));
-        if found != expected {
-            wrong.push(format!("{}: {found:?}\n  expected {expected:?}", case.row));
-        }
-    }
-    for row in ROWS {
-        let count = cases.iter().filter(|case| case.row == row).count();
-        assert!(count > 0, "row without a case: {row}");
-    }
-    assert_eq!(cases.len(), 77, "the number of cases");
-    assert!(
-        wrong.is_empty(),
-        "{} wrong:\n{}",
-        wrong.len(),
-        wrong.join("\n")
-    );
-}
-
-#[test]
-fn errors_from_the_client_are_never_answered() {
-    let mut bench = Bench::new();
-    for method in [DOUBLE, COUNT, SUM, ECHO_ALL, id("Nobody")] {
-        for call_id in [0, 1, 2, OPEN_CALL_ID] {
-            for code in 0..20 {
-                bench.send(&request(method, call_id, 0));
-                let error = cancel(method, call_id).status(Status::from_code(code));
-                assert_eq!(bench.send(&error), None, "{error:?}");
-                assert_eq!(bench.send(&error), None, "again: {error:?}");
-            }
-        }
-    }
-    assert_eq!(bench.port.len(), 0);
-}
-
-#[test]
-fn a_handler_told_of_the_end_can_send_nothing_any_more() {
-    let mut bench = Bench::new();
-    bench.kinds.stubborn = true;
-    bench.send(&request(ECHO_ALL, 3, 0));
-    assert_eq!(bench.send(&item(ECHO_ALL, 3, b"\x0d")), None);
-    bench.send(&request(ECHO_ALL, 3, 0));
-    assert_eq!(bench.send(&cancel(ECHO_ALL, 3)), None);
-    bench.send(&request(ECHO_ALL, 3, 0));
-    assert_eq!(bench.send(&request(ECHO_ALL, 3, 0)), None);
-    assert_eq!(bench.port.len(), 0);
-}
-
-#[test]
-fn every_counter_is_reached_by_name() {
-    let bench = Bench::new();
-    let names: Vec<_> = bench.server.stats().iter().map(|(name, _)| name).collect();
-    assert_eq!(names.len(), 15);
-    assert!(bench.server.stats().iter().all(|(_, count)| count == 0));
 }
