@@ -16,6 +16,7 @@
 
 pub mod bytes;
 pub mod client;
+mod counted;
 pub mod endpoint;
 pub mod link;
 pub mod loopback;

@@ -21,12 +21,14 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::task::{Wake, Waker};
 use std::time::Duration;
 
+use sinew::frame::FrameStats;
 use sinew::link::queue::{End, QueueRx, QueueTx, pair};
 use sinew::link::{Rx, Tx};
 use sinew_shm::{Queue, StdLock};
 
+use crate::counted::Counted;
 use crate::endpoint::DEFAULT_MTU;
-use crate::link::{Link, Want};
+use crate::link::{Link, Traffic, Want};
 use crate::lock;
 
 /// Packets in flight per direction of [`link()`].
@@ -66,8 +68,8 @@ pub fn over<const BLOCKS: usize, const SIZE: usize>(
 
 /// One end of a link between threads.
 pub struct QueueLink<const BLOCKS: usize, const SIZE: usize> {
-    tx: QueueTx<StdLock, BLOCKS, SIZE>,
-    rx: QueueRx<StdLock, BLOCKS, SIZE>,
+    tx: Counted<QueueTx<StdLock, BLOCKS, SIZE>>,
+    rx: Counted<QueueRx<StdLock, BLOCKS, SIZE>>,
     parker: Arc<Parker>,
     waker: Waker,
 }
@@ -76,8 +78,8 @@ impl<const BLOCKS: usize, const SIZE: usize> QueueLink<BLOCKS, SIZE> {
     fn new((tx, rx): End<StdLock, BLOCKS, SIZE>) -> Self {
         let parker = Arc::new(Parker::default());
         QueueLink {
-            tx,
-            rx,
+            tx: Counted::new(tx),
+            rx: Counted::new(rx),
             waker: parker.clone().into(),
             parker,
         }
@@ -85,13 +87,13 @@ impl<const BLOCKS: usize, const SIZE: usize> QueueLink<BLOCKS, SIZE> {
 
     /// The halves, for a driver that arms them instead of sleeping on the link.
     pub fn split(self) -> End<StdLock, BLOCKS, SIZE> {
-        (self.tx, self.rx)
+        (self.tx.half, self.rx.half)
     }
 }
 
 impl<const BLOCKS: usize, const SIZE: usize> Link for QueueLink<BLOCKS, SIZE> {
-    type Tx = QueueTx<StdLock, BLOCKS, SIZE>;
-    type Rx = QueueRx<StdLock, BLOCKS, SIZE>;
+    type Tx = Counted<QueueTx<StdLock, BLOCKS, SIZE>>;
+    type Rx = Counted<QueueRx<StdLock, BLOCKS, SIZE>>;
 
     fn halves(&mut self) -> (&mut Self::Tx, &mut Self::Rx) {
         (&mut self.tx, &mut self.rx)
@@ -107,6 +109,18 @@ impl<const BLOCKS: usize, const SIZE: usize> Link for QueueLink<BLOCKS, SIZE> {
 
     fn waker(&mut self) -> Waker {
         self.waker.clone()
+    }
+
+    fn traffic(&self) -> Traffic {
+        let frames = FrameStats {
+            frames: self.rx.packets,
+            ..FrameStats::default()
+        };
+        Traffic {
+            bytes_in: self.rx.bytes,
+            bytes_out: self.tx.bytes,
+            frames,
+        }
     }
 }
 
