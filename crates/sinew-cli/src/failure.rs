@@ -102,6 +102,15 @@ pub enum Failure {
     )]
     Undecodable { message: String, cause: String },
 
+    #[error("{placement}: {cause}")]
+    #[diagnostic(code(sinew::placement))]
+    Placement {
+        placement: String,
+        cause: String,
+        #[help]
+        help: String,
+    },
+
     #[error("{what}: {cause}")]
     #[diagnostic(code(sinew::internal))]
     Internal { what: String, cause: String },
@@ -141,7 +150,7 @@ impl Failure {
             Failure::TooLarge { .. } => code(Status::OUT_OF_RANGE),
             Failure::Undecodable { .. } => code(Status::DATA_LOSS),
             Failure::Status { status, .. } => code(*status),
-            Failure::Internal { .. } => INTERNAL,
+            Failure::Placement { .. } | Failure::Internal { .. } => INTERNAL,
         }
     }
 }

@@ -9,6 +9,7 @@ use clap::{Parser, Subcommand};
 
 mod call;
 mod connection;
+mod demo;
 mod endpoint;
 mod failure;
 mod json;
@@ -30,6 +31,7 @@ const EXIT_CODES: &str = "Exit codes: 0 success; 1 to 16 the status of the call;
 enum Command {
     Serve(serve::Args),
     Call(call::Args),
+    Demo(demo::Args),
 }
 
 fn main() -> ExitCode {
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Serve(args) => serve::run(args),
         Command::Call(args) => call::run(args),
+        Command::Demo(args) => demo::run(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

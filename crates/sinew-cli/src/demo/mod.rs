@@ -1,0 +1,188 @@
+//! `sinew demo`: one service and one client, called unchanged in every placement of this machine.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+mod control;
+mod here;
+mod measure;
+mod processes;
+mod table;
+
+use crate::failure::Failure;
+use measure::Times;
+use table::Row;
+
+/// Call one service in every placement that this machine offers, and compare.
+///
+/// The service demo.Cache and its client are each written once; what differs between the
+/// placements is the line that names the link.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Write a JSON array instead of the table
+    #[arg(long)]
+    json: bool,
+    /// Calls per placement
+    #[arg(long, value_name = "N", default_value_t = 20_000,
+          value_parser = clap::value_parser!(u64).range(2..=100_000_000))]
+    calls: u64,
+}
+
+/// What a placement found: its times, and the bytes that its link carried meanwhile.
+struct Outcome {
+    times: Times,
+    bytes: u64,
+}
+
+/// A way to reach the service.
+struct Placement {
+    name: &'static str,
+    link: &'static str,
+    run: fn(u64, &ProgressBar) -> Result<Outcome, String>,
+    /// What to look at where it cannot run.
+    needs: &'static str,
+}
+
+const PLACEMENTS: [Placement; 6] = [
+    Placement {
+        name: "same thread",
+        link: "direct call",
+        run: here::direct,
+        needs: "nothing; report this",
+    },
+    Placement {
+        name: "two threads",
+        link: "queue in memory",
+        run: here::threads,
+        needs: "a second thread",
+    },
+    Placement {
+        name: "two processes",
+        link: "unix socket",
+        run: processes::unix,
+        needs: "child processes, and sockets in the folder for temporary files",
+    },
+    Placement {
+        name: "two processes",
+        link: "HDLC on a pty",
+        run: processes::pty,
+        needs: "child processes and /dev/ptmx; in a container, mount devpts",
+    },
+    Placement {
+        name: "two processes",
+        link: "TCP",
+        run: processes::tcp,
+        needs: "child processes and the loopback interface",
+    },
+    Placement {
+        name: "two processes",
+        link: "UDP",
+        run: processes::udp,
+        needs: "child processes and the loopback interface",
+    },
+];
+
+pub fn run(args: Args) -> Result<(), Failure> {
+    let bar = progress(args.calls * (PLACEMENTS.len() as u64 + 1));
+    bar.set_message("control");
+    let control = control::run(args.calls, &bar)
+        .map_err(|cause| failed("control", "two threads", cause, "a second thread"))?;
+    let mut rows = Vec::new();
+    for placement in &PLACEMENTS {
+        let Placement {
+            name,
+            link,
+            run,
+            needs,
+        } = placement;
+        bar.set_message(*link);
+        let outcome = run(args.calls, &bar).map_err(|cause| failed(name, link, cause, needs))?;
+        rows.push(row(placement, &outcome, &control));
+    }
+    bar.finish_and_clear();
+    if args.json {
+        println!("{}", table::json(&rows));
+    } else {
+        print!("{}", table::text(&rows, has_colour()));
+        println!("{}", table::legend(control.median_ns));
+    }
+    Ok(())
+}
+
+fn row(placement: &Placement, outcome: &Outcome, control: &Times) -> Row {
+    let times = outcome.times;
+    Row {
+        placement: placement.name,
+        link: placement.link,
+        calls: times.calls,
+        median_ns: times.median_ns,
+        p99_ns: times.p99_ns,
+        bytes_per_call: outcome.bytes as f64 / times.all_calls as f64,
+        ratio_to_control: times.median_ns / control.median_ns.max(0.001),
+    }
+}
+
+/// A placement that cannot run is an error with its name, never a missing row.
+fn failed(name: &str, link: &str, cause: String, needs: &str) -> Failure {
+    Failure::Placement {
+        placement: format!("the placement \"{name}, {link}\" cannot run"),
+        cause,
+        help: format!("it needs {needs}"),
+    }
+}
+
+/// On standard error, and only where that is a terminal.
+fn progress(calls: u64) -> ProgressBar {
+    let bar = ProgressBar::new(calls);
+    if let Ok(style) = ProgressStyle::with_template("{bar:32.cyan} {percent:>3} %  {msg}") {
+        bar.set_style(style.progress_chars("━╸─"));
+    }
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar
+}
+
+fn has_colour() -> bool {
+    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    /// Everything that a placement consists of.
+    const SOURCES: [&str; 6] = [
+        include_str!("mod.rs"),
+        include_str!("here.rs"),
+        include_str!("processes.rs"),
+        include_str!("control.rs"),
+        include_str!("measure.rs"),
+        include_str!("../serve.rs"),
+    ];
+
+    fn uses(text: &str) -> usize {
+        SOURCES
+            .iter()
+            .map(|source| source.matches(text).count())
+            .sum()
+    }
+
+    #[test]
+    fn every_placement_runs_the_one_exercise_and_the_one_service() {
+        // Split, so that this test does not find itself.
+        assert_eq!(uses(concat!("match exer", "cise(black_box")), 1);
+        assert_eq!(uses(concat!("exer", "cise(")), 1);
+        // Each placement goes through the function around it, on its kind of link.
+        assert_eq!(uses(concat!("exer", "cises(&mut ")), 2);
+        // The service is that of the demo crate; nobody here writes another one.
+        assert_eq!(uses(concat!("Cache ", "for ")), 0);
+        assert_eq!(uses(concat!("CacheService::", "new()")), 2);
+    }
+
+    #[test]
+    fn every_placement_has_its_own_name() {
+        for (at, one) in super::PLACEMENTS.iter().enumerate() {
+            let same = |other: &super::Placement| (other.name, other.link) == (one.name, one.link);
+            assert_eq!(super::PLACEMENTS.iter().position(same), Some(at));
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The main job, with few calls: what it says, not how fast it is.
+
+mod support;
+
+use support::sinew;
+
+#[test]
+fn every_placement_is_called_and_its_bytes_are_counted() {
+    let output = sinew(&["demo", "--json", "--calls", "200"])
+        .output()
+        .unwrap();
+    let rows: serde_json::Value = serde_json::from_str(support::answer(&output)).unwrap();
+    let rows = rows.as_array().unwrap();
+    let names: Vec<_> = rows
+        .iter()
+        .map(|row| row["link"].as_str().unwrap())
+        .collect();
+    let all = [
+        "direct call",
+        "queue in memory",
+        "unix socket",
+        "HDLC on a pty",
+        "TCP",
+        "UDP",
+    ];
+    assert_eq!(names, all);
+    for row in rows {
+        let fields: Vec<_> = row.as_object().unwrap().keys().collect();
+        assert_eq!(fields.len(), 7, "{row}");
+        assert!(row["calls"].as_f64() >= Some(200.0), "{row}");
+        assert!(row["median_ns"].as_f64() > Some(0.0), "{row}");
+        assert!(row["p99_ns"].as_f64() >= row["median_ns"].as_f64(), "{row}");
+        assert!(row["ratio_to_control"].as_f64() > Some(0.0), "{row}");
+    }
+    let bytes: Vec<f64> = rows
+        .iter()
+        .map(|row| row["bytes_per_call"].as_f64().unwrap())
+        .collect();
+    let [direct, queue, unix, pty, tcp, udp] = bytes[..] else {
+        panic!("{bytes:?}")
+    };
+    assert_eq!(direct, 0.0);
+    // A packet of a small message has 13 to 22 bytes, and each call has two.
+    assert!((26.0..44.0).contains(&queue), "{queue}");
+    assert!((26.0..44.0).contains(&udp), "{udp}");
+    // HDLC adds 8 bytes to each, and a few escapes.
+    for framed in [unix, pty, tcp] {
+        assert!(
+            (queue + 14.0..queue + 24.0).contains(&framed),
+            "{framed} over {queue}"
+        );
+    }
+}
+
+#[test]
+fn the_table_has_a_line_for_each_placement_and_no_colour_in_a_pipe() {
+    let output = sinew(&["demo", "--calls", "20"]).output().unwrap();
+    let text = support::answer(&output);
+    assert_eq!(text.lines().count(), 11, "{text}");
+    assert!(!text.contains('\x1b'), "{text}");
+    assert!(output.stderr.is_empty(), "{}", support::complaint(&output));
+}
+
+#[test]
+fn a_placement_that_cannot_run_fails_with_its_name() {
+    let mut demo = sinew(&["demo", "--calls", "20"]);
+    let output = demo.env("TMPDIR", "/no/such/folder").output().unwrap();
+    let text = support::complaint(&output);
+    assert!(
+        text.contains("\"two processes, unix socket\" cannot run"),
+        "{text}"
+    );
+    assert_eq!(output.status.code(), Some(70));
+    assert!(output.stdout.is_empty());
+}
