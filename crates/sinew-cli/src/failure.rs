@@ -102,6 +102,17 @@ pub enum Failure {
     )]
     Undecodable { message: String, cause: String },
 
+    #[error("generated files are stale:\n  {files}")]
+    #[diagnostic(
+        code(sinew::stale),
+        help("run the same command without --check, then commit the result")
+    )]
+    Stale { files: String },
+
+    /// The generator's report has source lines of its own.
+    #[error("{0}")]
+    Mistakes(#[from] sinew_gen::Report),
+
     #[error("{placement}: {cause}")]
     #[diagnostic(code(sinew::placement))]
     Placement {
@@ -143,12 +154,16 @@ impl Failure {
     /// What the process exits with.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Failure::Usage { .. } | Failure::Json { .. } | Failure::Proto(_) => USAGE,
+            Failure::Usage { .. }
+            | Failure::Json { .. }
+            | Failure::Proto(_)
+            | Failure::Mistakes(_) => USAGE,
             Failure::NoConnection { .. } | Failure::ConnectionLost { .. } => NO_CONNECTION,
             Failure::Timeout { .. } => code(Status::DEADLINE_EXCEEDED),
             Failure::Cancelled => code(Status::CANCELLED),
             Failure::TooLarge { .. } => code(Status::OUT_OF_RANGE),
             Failure::Undecodable { .. } => code(Status::DATA_LOSS),
+            Failure::Stale { .. } => 1,
             Failure::Status { status, .. } => code(*status),
             Failure::Placement { .. } | Failure::Internal { .. } => INTERNAL,
         }

@@ -12,9 +12,12 @@ mod connection;
 mod demo;
 mod endpoint;
 mod failure;
+mod generate;
 mod json;
 mod schema;
 mod serve;
+
+use failure::Failure;
 
 /// Typed calls between the processors of a machine, and to anything that speaks pw_rpc.
 #[derive(Debug, Parser)]
@@ -31,6 +34,7 @@ const EXIT_CODES: &str = "Exit codes: 0 success; 1 to 16 the status of the call;
 enum Command {
     Serve(serve::Args),
     Call(call::Args),
+    Gen(generate::Args),
     Demo(demo::Args),
 }
 
@@ -48,13 +52,17 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Serve(args) => serve::run(args),
         Command::Call(args) => call::run(args),
+        Command::Gen(args) => generate::run(args),
         Command::Demo(args) => demo::run(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             let code = failure.exit_code();
-            eprint!("{:?}", miette::Report::new(failure));
+            match failure {
+                Failure::Mistakes(report) => eprintln!("{report}"),
+                failure => eprint!("{:?}", miette::Report::new(failure)),
+            }
             ExitCode::from(code)
         }
     }
