@@ -20,12 +20,15 @@ demo: ## the main job: one service and one client in every placement
 
 test: ## everything that CI runs
 	@./setup test
-	@$(MAKE) --no-print-directory lint test-rust test-loom test-nostd test-firmware test-counts test-fuzz
+	@$(MAKE) --no-print-directory lint test-rust test-loom test-miri test-nostd test-firmware \
+		test-counts test-fuzz
+	@echo "all checks passed"
 
 lint: ## formatting and clippy, warnings are errors
 	@./setup test
 	cargo fmt --all --check
 	cargo clippy -q --workspace --all-targets --all-features -- -D warnings
+	$(MAKE) --no-print-directory -C firmware lint
 	RUSTDOCFLAGS="-D warnings" cargo doc -q --workspace --no-deps --all-features
 
 test-rust: ## unit, property, table, simulation, system and interop tests
@@ -33,11 +36,13 @@ test-rust: ## unit, property, table, simulation, system and interop tests
 	cargo test -q --workspace --all-features --no-fail-fast
 
 test-loom: ## every interleaving of what threads share, and mutants that must fail
-	RUSTFLAGS="--cfg loom" cargo test -q -p sinew-shm --release --test loom
-	crates/sinew-shm/tests/mutants.sh
+	RUSTFLAGS="--cfg loom" cargo test -q --target-dir target/loom -p sinew-shm --release --test loom
+	RUSTFLAGS="--cfg loom" cargo test -q --target-dir target/loom -p sinew --release --lib loom
 
-test-miri: ## the thread link under Miri (needs a nightly toolchain with miri)
-	cargo +nightly miri test -p sinew-shm
+test-miri: ## the thread link under Miri
+	@./setup miri
+	cargo +nightly miri test -q -p sinew-shm
+	cargo +nightly miri test -q -p sinew --features shm,conformance --test queue_conformance
 
 test-nostd: ## the core on cores without an operating system
 	@./setup test
@@ -59,6 +64,9 @@ test-counts: ## instruction gates, by callgrind
 test-fuzz: ## every reader of foreign bytes, FUZZ_RUNS executions each
 	@./setup fuzz
 	@for target in $(FUZZ_TARGETS); do fuzz/run $$target $(FUZZ_RUNS); done
+
+soak: ## hours: FUZZ_RUNS=1000000000 executions of every fuzz target
+	@$(MAKE) --no-print-directory test-fuzz FUZZ_RUNS=1000000000
 
 BENCH ?= rpc
 bench: ## BENCH=rpc: the talk's experiment and the instruction counts
