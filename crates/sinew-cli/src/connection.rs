@@ -6,8 +6,18 @@ use crate::failure::Failure;
 
 /// The endpoint cannot be reached.
 pub fn unreachable(endpoint: &Endpoint, error: &ConnectError) -> Failure {
+    let (cause, help) = explain(endpoint, error);
+    Failure::NoConnection {
+        endpoint: endpoint.address.to_string(),
+        cause,
+        help,
+    }
+}
+
+/// What happened, and what to do about it.
+pub fn explain(endpoint: &Endpoint, error: &ConnectError) -> (String, String) {
     let serial = matches!(endpoint.address, Address::Serial(..));
-    let (cause, help) = match error {
+    match error {
         ConnectError::NoHost(_, error) => (
             format!("the host name has no address ({error})"),
             "check its spelling and the network".into(),
@@ -52,10 +62,5 @@ pub fn unreachable(endpoint: &Endpoint, error: &ConnectError) -> Failure {
             "use unix: between processes of one machine".into(),
         ),
         ConnectError::Io(_, error) => (error.to_string(), "check the address".into()),
-    };
-    Failure::NoConnection {
-        endpoint: endpoint.address.to_string(),
-        cause,
-        help,
     }
 }

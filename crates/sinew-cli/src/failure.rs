@@ -50,6 +50,15 @@ pub enum Failure {
         help: String,
     },
 
+    #[error("cannot serve {endpoint}: {cause}")]
+    #[diagnostic(code(sinew::cannot_serve))]
+    CannotServe {
+        endpoint: String,
+        cause: String,
+        #[help]
+        help: String,
+    },
+
     #[error("the connection to {endpoint} went away before the call was complete")]
     #[diagnostic(code(sinew::connection_lost))]
     ConnectionLost {
@@ -158,7 +167,9 @@ impl Failure {
             | Failure::Json { .. }
             | Failure::Proto(_)
             | Failure::Mistakes(_) => USAGE,
-            Failure::NoConnection { .. } | Failure::ConnectionLost { .. } => NO_CONNECTION,
+            Failure::NoConnection { .. }
+            | Failure::CannotServe { .. }
+            | Failure::ConnectionLost { .. } => NO_CONNECTION,
             Failure::Timeout { .. } => code(Status::DEADLINE_EXCEEDED),
             Failure::Cancelled => code(Status::CANCELLED),
             Failure::TooLarge { .. } => code(Status::OUT_OF_RANGE),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use sinew_gen::{Builder, Stale};
 
 use crate::failure::Failure;
+use crate::output;
 
 /// Generate Rust from .proto files: messages, services, clients.
 ///
@@ -56,8 +57,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         };
     }
     let path = builder.generate_to(&args.out)?;
-    println!("{}", path.display());
-    Ok(())
+    output::line(&path.display().to_string())
 }
 
 fn describe(stale: &Stale) -> String {

@@ -14,6 +14,7 @@ mod endpoint;
 mod failure;
 mod generate;
 mod json;
+mod output;
 mod schema;
 mod serve;
 

@@ -1,15 +1,15 @@
 //! `sinew serve`: the demo services for any number of clients, at any endpoint.
 
-use std::io::Write;
 use std::sync::mpsc::{Sender, channel};
 
 use sinew_demo::{CacheService, KindsService, cache, kinds};
 use sinew_io::serve::{LinkEvent, ListenError, Listening};
 use sinew_io::{Address, Endpoint, Server};
 
-use crate::connection::unreachable;
+use crate::connection::explain;
 use crate::endpoint::At;
 use crate::failure::Failure;
+use crate::output;
 
 /// Serve demo.Cache and demo.Kinds.
 ///
@@ -95,15 +95,14 @@ fn end_at_ctrl_c(end: Sender<()>) -> Result<(), Failure> {
 }
 
 /// Standard output, unless that is the link.
-fn say(endpoint: &Endpoint, line: &str) -> Result<(), Failure> {
-    let done = match endpoint.address {
-        Address::Stdio => writeln!(std::io::stderr(), "{line}"),
-        _ => {
-            let mut out = std::io::stdout();
-            writeln!(out, "{line}").and_then(|()| out.flush())
+fn say(endpoint: &Endpoint, text: &str) -> Result<(), Failure> {
+    match endpoint.address {
+        Address::Stdio => {
+            eprintln!("{text}");
+            Ok(())
         }
-    };
-    done.map_err(|error| Failure::internal("cannot say that the server is ready", error))
+        _ => output::line(text),
+    }
 }
 
 /// What has been refused, by the names of the counters.
@@ -124,25 +123,29 @@ fn report(server: &Server<Services>) -> String {
 
 fn cannot_serve(endpoint: &Endpoint, error: ListenError) -> Failure {
     let (cause, help) = match error {
-        ListenError::Open(error) => return unreachable(endpoint, &error),
+        ListenError::Open(error) => explain(endpoint, &error),
         ListenError::InUse(_) => (
-            "already in use".to_string(),
+            "already in use".into(),
             "end the other server, or choose another address; a file that is no socket is never \
-             replaced",
+             replaced"
+                .into(),
         ),
         ListenError::Permission(_) => (
-            "access denied".to_string(),
-            "choose a port above 1023, or a folder of your own",
+            "access denied".into(),
+            "choose a port above 1023, or a folder of your own".into(),
         ),
         ListenError::NotLocal(_) => (
-            "this machine does not have the address".to_string(),
-            "use 0.0.0.0 for all of its own",
+            "this machine does not have the address".into(),
+            "use 0.0.0.0 for all of its own".into(),
         ),
-        ListenError::Io(_, error) => (error.to_string(), "check the address or the path"),
+        ListenError::Io(_, error) => (
+            error.to_string(),
+            "check the address, or the folder of the path".into(),
+        ),
     };
-    Failure::NoConnection {
+    Failure::CannotServe {
         endpoint: endpoint.address.to_string(),
         cause,
-        help: help.into(),
+        help,
     }
 }

@@ -65,7 +65,8 @@ fn an_endpoint_in_use_cannot_be_served() {
         .output()
         .unwrap();
     assert!(
-        complaint(&second).contains("already in use"),
+        complaint(&second).contains("cannot serve")
+            && complaint(&second).contains("already in use"),
         "{}",
         complaint(&second)
     );
@@ -304,4 +305,22 @@ fn garbage_does_not_keep_the_next_call_from_being_served() {
         .unwrap();
     let double = call(&server.endpoint, &DOUBLE, "");
     assert_eq!(answer(&double), "{\"n\":2}\n");
+}
+
+#[test]
+fn a_flood_for_others_does_not_hold_up_the_time_out() {
+    // A SERVER_STREAM packet of channel 7, again and again.
+    let packet =
+        b"\x08\x07\x10\x07\x1d\xbe\x5f\x6b\x23\x25\xb6\x13\x36\xb6\x2a\x02\x08\x03\x38\x05";
+    let flood = frame_by_length(packet).repeat(1000);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        let (mut socket, _) = listener.accept().unwrap();
+        while socket.write_all(&flood).is_ok() {}
+    });
+    let endpoint = format!("tcp:127.0.0.1:{port}?frame=len");
+    let output = call(&endpoint, &DOUBLE, "");
+    assert_eq!(output.status.code(), Some(4), "{}", complaint(&output));
+    assert!(complaint(&output).contains("give --channel 7"));
 }

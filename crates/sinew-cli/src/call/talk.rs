@@ -64,6 +64,8 @@ pub struct Talk<'a> {
     lines: Option<Lines>,
     start: Instant,
     heard: Instant,
+    /// What this turn came to wait for; nothing where it left work to the next one.
+    wait_for: Option<Want>,
     pub strays: Strays,
 }
 
@@ -92,6 +94,7 @@ impl<'a> Talk<'a> {
             lines,
             start,
             heard: start,
+            wait_for: None,
             strays: Strays::default(),
         })
     }
@@ -109,15 +112,14 @@ impl<'a> Talk<'a> {
 
     fn exchange(&mut self) -> Result<End, Failure> {
         loop {
+            self.wait_for = Some(Want::Packet);
             if let Some(end) = self.receive()? {
                 return Ok(end);
             }
             if self.wish.cancel.load(Ordering::Acquire) {
                 return Ok(End::Cancelled);
             }
-            if !self.send()? {
-                return Ok(End::LinkLost);
-            }
+            self.send()?;
             let typing = self.lines.is_some() && self.outgoing.is_none();
             if typing {
                 self.heard = Instant::now();
@@ -126,18 +128,15 @@ impl<'a> Talk<'a> {
             if left.is_zero() {
                 return Ok(End::TimedOut);
             }
-            let want = if self.outgoing.is_some() {
-                Want::Place
-            } else {
-                Want::Packet
-            };
-            self.link.wait(want, if typing { None } else { Some(left) });
+            if let Some(want) = self.wait_for {
+                self.link.wait(want, if typing { None } else { Some(left) });
+            }
         }
     }
 
-    /// Takes up every packet that is there, as long as there is a place for the answer.
+    /// Takes up packets that are there, as long as there is a place for the answer.
     fn receive(&mut self) -> Result<Option<End>, Failure> {
-        loop {
+        for _ in 0..BURST {
             let (tx, rx) = self.link.halves();
             let bytes = match rx.peek() {
                 Ok(Some(bytes)) => bytes,
@@ -146,7 +145,10 @@ impl<'a> Talk<'a> {
             };
             let place = match tx.place(HEADER_MAX) {
                 Ok(place) => place,
-                Err(SendError::Full) => return Ok(None),
+                Err(SendError::Full) => {
+                    self.wait_for = Some(Want::Place);
+                    return Ok(None);
+                }
                 // What has arrived is still of use where nothing can be sent any more.
                 Err(_) => &mut [],
             };
@@ -190,18 +192,20 @@ impl<'a> Talk<'a> {
                 return Ok(end);
             }
         }
+        self.wait_for = None;
+        Ok(None)
     }
 
-    /// Sends until the link is full or there is nothing to send; `false` where the link is gone.
-    fn send(&mut self) -> Result<bool, Failure> {
-        loop {
+    /// Sends until the link is full or there is nothing to send.
+    fn send(&mut self) -> Result<(), Failure> {
+        for _ in 0..BURST {
             if self.outgoing.is_none() {
                 self.outgoing = self.next_item()?;
             }
             let (tx, _) = self.link.halves();
             let Some(next) = &self.outgoing else {
                 tx.flush();
-                return Ok(true);
+                return Ok(());
             };
             match next.send(&mut self.client, &self.call, tx) {
                 Ok(()) => {
@@ -210,9 +214,14 @@ impl<'a> Talk<'a> {
                 }
                 Err(SendError::Full) => {
                     tx.flush();
-                    return Ok(true);
+                    self.wait_for = self.wait_for.and(Some(Want::Place));
+                    return Ok(());
                 }
-                Err(SendError::Closed) => return Ok(false),
+                // The server may have said why before it went: its last packets are read first.
+                Err(SendError::Closed) => {
+                    (self.outgoing, self.lines) = (None, None);
+                    return Ok(());
+                }
                 Err(SendError::TooLarge) => {
                     let limit = tx.mtu();
                     return Err(Failure::TooLarge {
@@ -223,6 +232,9 @@ impl<'a> Talk<'a> {
                 }
             }
         }
+        self.link.halves().0.flush();
+        self.wait_for = None;
+        Ok(())
     }
 
     fn next_item(&mut self) -> Result<Option<Outgoing>, Failure> {
@@ -266,6 +278,8 @@ impl<'a> Talk<'a> {
     }
 }
 
+/// Packets that one turn takes up, or sends, so that Ctrl-C and the time-out are seen in between.
+const BURST: usize = 64;
 /// How long a link that takes nothing, or never falls silent, may keep the tool from ending.
 const LAST_WORD: Duration = Duration::from_millis(500);
 

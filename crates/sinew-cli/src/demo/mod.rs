@@ -12,6 +12,7 @@ mod processes;
 mod table;
 
 use crate::failure::Failure;
+use crate::output;
 use measure::Times;
 use table::Row;
 
@@ -102,13 +103,14 @@ pub fn run(args: Args) -> Result<(), Failure> {
         rows.push(row(placement, &outcome, &control));
     }
     bar.finish_and_clear();
-    if args.json {
-        println!("{}", table::json(&rows));
-    } else {
-        print!("{}", table::text(&rows, has_colour()));
-        println!("{}", table::legend(control.median_ns));
-    }
-    Ok(())
+    let text = match args.json {
+        true => table::json(&rows),
+        false => {
+            let legend = table::legend(control.median_ns);
+            table::text(&rows, has_colour()) + &legend
+        }
+    };
+    output::line(&text)
 }
 
 fn row(placement: &Placement, outcome: &Outcome, control: &Times) -> Row {
