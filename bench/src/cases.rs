@@ -7,9 +7,10 @@ use sinew::link::queue::{QueueRx, QueueTx, pair};
 use sinew::link::{Rx, Tx};
 use sinew::rpc::{Channels, Client, DEFAULT_TIMEOUT, Decode, Method, Received, Server, Slot, Via};
 use sinew::time::Instant;
-use sinew_demo::cache::Serve;
 use sinew_demo::cache::method::{GetValue, SetValue};
-use sinew_demo::{CacheService, GetValueRequest, SetValueRequest};
+use sinew_demo::cache::{self, Serve};
+use sinew_demo::{CacheService, GetValueRequest, SetValueRequest, exercise};
+use sinew_io::threads;
 use sinew_shm::{Lock, Queue, StdLock, Unshared};
 
 use crate::Result;
@@ -93,6 +94,7 @@ pub fn run(name: &str, n: u64) -> Result<()> {
         "rpc" => rpc(n),
         "rpc-queue" => rpc_queue::<Unshared>(n),
         "rpc-queue-locked" => rpc_queue::<StdLock>(n),
+        "rpc-threads" => rpc_threads(n),
         "hdlc-encode" => hdlc_encode(n),
         "hdlc-decode" => hdlc_decode(n),
         _ => return Err(format!("no case {name}").into()),
@@ -148,6 +150,20 @@ fn rpc_queue<L: Lock + 'static>(n: u64) {
         );
         assert_eq!(got.value, value);
     }
+}
+
+/// As a program has it: queue link, drivers, deadlines, two threads.
+fn rpc_threads(n: u64) {
+    let (near, mut far) = threads::link();
+    let services = Serve(CacheService::new());
+    let driver = std::thread::spawn(move || sinew_io::Server::new(services).serve(&mut far, 1));
+    let client = sinew_io::Client::new(near, 1);
+    for round in 0..n / 2 {
+        let value = black_box(round as i32);
+        assert_eq!(exercise(&mut cache::Client(&client), value), Ok(value));
+    }
+    drop(client); // the link closes
+    driver.join().expect("the driver ends");
 }
 
 /// One call, every packet written in the block it leaves from and read in the block it arrived.

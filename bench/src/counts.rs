@@ -25,7 +25,7 @@ pub struct Case {
 }
 
 /// Every case with its gate.
-pub const CASES: [Case; 5] = [
+pub const CASES: [Case; 6] = [
     Case {
         name: "rpc",
         what: "typed call, no hop, both sides",
@@ -45,6 +45,14 @@ pub const CASES: [Case; 5] = [
     Case {
         name: "rpc-queue-locked",
         what: "the same through queues that threads may share (std mutex)",
+        unit: "instructions/call",
+        rounds: 2_000,
+        units: 1,
+        limit: None,
+    },
+    Case {
+        name: "rpc-threads",
+        what: "the same with the drivers of sinew-io, two threads together",
         unit: "instructions/call",
         rounds: 2_000,
         units: 1,

@@ -13,13 +13,17 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use sinew_demo::cache::method::{GetValue, SetValue};
 use sinew_demo::{GetValueRequest, SetValueRequest};
 
+use sinew_demo::cache::{self, Serve};
+use sinew_demo::{CacheService, exercise};
+use sinew_io::{Client, Server, threads};
+
 use crate::Result;
 use crate::cases::{Answerer, Caller};
 use crate::csv::{Row, row};
 use crate::ring::Ring;
 
-const ROUNDS: usize = 21;
-const CALLS: usize = 20_000;
+const ROUNDS: usize = 151;
+const CALLS: usize = 2_000;
 const PACKET: usize = 64;
 
 /// What a plain program would send: no ids, no encoding.
@@ -144,7 +148,12 @@ pub fn run() -> Result<Vec<Row>> {
         Some(answer)
     });
     let mut caller = Caller::new();
+    let (near, mut far) = threads::link();
+    let driven = thread::spawn(move || Server::new(Serve(CacheService::new())).serve(&mut far, 1));
+    let client = Client::new(near, 1);
+
     let (mut plain, mut typed, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut drivers, mut driver_ratios) = (Vec::new(), Vec::new());
     let mut place = [0; PACKET];
     for round in 0..=ROUNDS {
         let control = measure(|value| {
@@ -171,10 +180,15 @@ pub fn run() -> Result<Vec<Row>> {
             });
             assert_eq!(got.value, value);
         })?;
+        let shipped = measure(|value| {
+            assert_eq!(exercise(&mut cache::Client(&client), value), Ok(value));
+        })?;
         if round == 0 {
             continue; // warm-up
         }
         ratios.push(calls.nanoseconds / control.nanoseconds);
+        driver_ratios.push(shipped.nanoseconds / control.nanoseconds);
+        drivers.push(shipped);
         plain.push(control);
         typed.push(calls);
     }
@@ -184,9 +198,16 @@ pub fn run() -> Result<Vec<Row>> {
     });
     rpc.stop(&Packet::default());
 
+    drop(client); // the link closes
+    driven.join().expect("the driver ends");
+
     let rounds = format!("{ROUNDS} interleaved rounds of {CALLS} calls");
     let mut rows = Vec::new();
-    for (case, figures) in [("control (plain struct)", plain), ("typed call", typed)] {
+    for (case, figures) in [
+        ("control (plain struct)", plain),
+        ("typed call, same ring", typed),
+        ("typed call, sinew-io", drivers),
+    ] {
         let time = figures.iter().map(|round| round.nanoseconds).collect();
         rows.extend(spread(case, "time", time, "ns/call", &rounds));
         let switches = figures.iter().map(|round| round.switches).collect();
@@ -204,6 +225,13 @@ pub fn run() -> Result<Vec<Row>> {
         ratios,
         "",
         "aim 1.10; same ring",
+    ));
+    rows.extend(spread(
+        "sinew-io over control",
+        "ratio",
+        driver_ratios,
+        "",
+        "two threads as a program has them: queue link, client, server, deadlines",
     ));
     Ok(rows)
 }
