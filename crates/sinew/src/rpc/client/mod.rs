@@ -484,12 +484,9 @@ impl<const CALLS: usize> Client<CALLS> {
 
     /// When [`Client::expire`] must be called at the latest; [`Instant::FAR`] for never.
     pub fn deadline(&self) -> Instant {
-        self.entries
-            .iter()
-            .filter(|entry| entry.open)
-            .map(|entry| entry.deadline)
-            .min()
-            .unwrap_or(Instant::FAR)
+        let open = self.entries.iter().filter(|entry| entry.open);
+        let deadlines = open.take(self.live).map(|entry| entry.deadline);
+        deadlines.min().unwrap_or(Instant::FAR)
     }
 
     /// Ends at most one call whose deadline has passed: which, and the length of the packet in

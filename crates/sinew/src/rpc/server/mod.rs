@@ -359,13 +359,8 @@ impl<const CALLS: usize> Server<CALLS> {
 
     /// When [`Server::poll`] must be called at the latest; [`Instant::FAR`] for never.
     pub fn deadline(&self) -> Instant {
-        self.book
-            .entries
-            .iter()
-            .filter(|entry| entry.open)
-            .map(|entry| entry.deadline)
-            .min()
-            .unwrap_or(Instant::FAR)
+        let book: &Book<[Entry]> = &self.book;
+        book.deadline()
     }
 
     /// Ends every call of a link that is gone: services are told, responders see `Cancelled`.

@@ -81,6 +81,15 @@ impl<const N: usize> Book<[Entry; N]> {
     }
 }
 
+impl Book<[Entry]> {
+    /// When the first open call must end.
+    pub(super) fn deadline(&self) -> Instant {
+        let open = self.entries.iter().filter(|entry| entry.open);
+        let deadlines = open.take(self.live).map(|entry| entry.deadline);
+        deadlines.min().unwrap_or(Instant::FAR)
+    }
+}
+
 /// The book with its slots, borrowed for one step.
 #[derive(Debug)]
 pub(super) struct Table<'a> {
