@@ -10,6 +10,7 @@
 //! | [`client`] | a blocking client, driven in the caller's thread |
 //! | [`reconnect`] | a link that is opened again when it is lost |
 //! | [`serve`] | services for any number of links, one thread each |
+//! | `tokio` (feature) | an async client that tasks share, and a server task per link |
 //!
 //! Nothing here knows the protocol: packets go from links to engines and back.
 #![forbid(unsafe_code)]
@@ -26,6 +27,8 @@ pub mod reconnect;
 pub mod serve;
 mod sleep;
 pub mod threads;
+#[cfg(feature = "tokio")]
+pub mod tokio;
 pub mod udp;
 
 use std::os::fd::AsFd;

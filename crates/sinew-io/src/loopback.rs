@@ -10,7 +10,7 @@ use sinew::rpc::Service;
 use crate::client::Client;
 use crate::endpoint::DEFAULT_MTU;
 use crate::link::{Link, Want};
-use crate::serve::{Server, Turns};
+use crate::serve::{Next, Server, Turns};
 use crate::threads::{self, QueueLink};
 
 /// Both ends of a link, one of them served by whoever waits on the other.
@@ -46,14 +46,14 @@ impl<S: Service, const CALLS: usize> Link for Loopback<S, CALLS> {
             let has_packet = !matches!(self.near.halves().1.peek(), Ok(None));
             match next {
                 _ if has_packet => return,
+                Next::Turn if want == Want::Place => return,
+                Next::Turn => {}
                 // Somebody else answers, later: he rings.
-                Some(next) => {
-                    let timeout = timeout.into_iter().chain(next).min();
+                Next::Sleep(_, soon) => {
                     self.turns.arm(&self.near.waker());
-                    return self.near.wait(want, timeout);
+                    return self.near.wait(want, timeout.into_iter().chain(soon).min());
                 }
-                None if want == Want::Place => return,
-                None => {}
+                Next::End => return,
             }
         }
     }

@@ -20,7 +20,7 @@ use crate::Clock;
 use crate::link::{Link, Traffic, Want};
 
 mod call;
-mod state;
+pub(crate) mod state;
 mod typed;
 
 pub use call::{CallEvent, RawCall};
@@ -146,7 +146,7 @@ impl<L: Link, const CALLS: usize, const INBOX: usize> Client<L, CALLS, INBOX> {
 }
 
 /// A number that differs from start to start.
-fn seed() -> u32 {
+pub(crate) fn seed() -> u32 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     RandomState::new().build_hasher().finish() as u32
 }

@@ -6,7 +6,7 @@ use sinew::rpc::{CallError, ClientCall, Event, Inbox, Overrun, Received, Status}
 
 /// How a call ended.
 #[derive(Clone, Copy)]
-pub(super) enum End {
+pub(crate) enum End {
     /// Completed; whether the last message in the inbox is the response.
     Done(Status, bool),
     Failed(CallError),
@@ -16,15 +16,15 @@ pub(super) enum End {
 
 /// One call: free where it has no [`ClientCall`].
 #[derive(Default)]
-pub(super) struct State<const INBOX: usize> {
-    pub(super) call: Option<ClientCall>,
-    pub(super) timeout: Duration,
-    pub(super) inbox: Inbox<INBOX>,
-    pub(super) end: Option<End>,
+pub(crate) struct State<const INBOX: usize> {
+    pub(crate) call: Option<ClientCall>,
+    pub(crate) timeout: Duration,
+    pub(crate) inbox: Inbox<INBOX>,
+    pub(crate) end: Option<End>,
 }
 
 impl<const INBOX: usize> State<INBOX> {
-    pub(super) fn open(&mut self, call: ClientCall, timeout: Duration) {
+    pub(crate) fn open(&mut self, call: ClientCall, timeout: Duration) {
         self.inbox.clear();
         self.end = None;
         self.timeout = timeout;
@@ -32,7 +32,7 @@ impl<const INBOX: usize> State<INBOX> {
     }
 
     /// Keeps what has arrived. Where it does not fit, the call has failed.
-    pub(super) fn put(&mut self, event: &Event<'_>) -> Result<(), Overrun> {
+    pub(crate) fn put(&mut self, event: &Event<'_>) -> Result<(), Overrun> {
         // The call has taken over the id of the packet, if it had an open one.
         self.call = Some(event.call);
         let result = match event.received {

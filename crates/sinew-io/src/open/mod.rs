@@ -7,6 +7,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use sinew::link::{Rx, Tx};
+
 use crate::bytes::ByteLink;
 use crate::client::Client;
 use crate::endpoint::{Address, Endpoint};
@@ -132,14 +134,38 @@ pub fn connect(endpoint: &Endpoint) -> Result<Client<AnyLink>, ConnectError> {
 
 /// The link that the endpoint names, as its client.
 pub fn open(endpoint: &Endpoint) -> Result<AnyLink, ConnectError> {
-    let fail = |error| ConnectError::new(endpoint, error);
     if let Address::Udp(host, port) = &endpoint.address {
-        let link = open_udp(endpoint, host, *port)?;
-        return Ok(Box::new(Erased(
-            UdpLink::new(link, endpoint.mtu).map_err(fail)?,
-        )));
+        return Ok(Box::new(Erased(open_udp_link(endpoint, host, *port)?)));
     }
     Ok(Box::new(Erased(open_bytes(endpoint)?)))
+}
+
+/// Owned halves of a link, for drivers that arm them.
+pub struct Halves {
+    /// The sending half.
+    pub tx: Box<dyn Tx + Send>,
+    /// The receiving half.
+    pub rx: Box<dyn Rx + Send>,
+    /// What lives as long as the link, to be dropped after the halves: a child process.
+    pub keep: Option<Box<dyn Send>>,
+}
+
+/// As [`open`], but gives the halves.
+pub fn open_halves(endpoint: &Endpoint) -> Result<Halves, ConnectError> {
+    if let Address::Udp(host, port) = &endpoint.address {
+        let (tx, rx) = open_udp_link(endpoint, host, *port)?.split();
+        return Ok(Halves {
+            tx: Box::new(tx),
+            rx: Box::new(rx),
+            keep: None,
+        });
+    }
+    let (tx, rx, keep) = open_bytes(endpoint)?.split();
+    Ok(Halves {
+        tx: Box::new(tx),
+        rx: Box::new(rx),
+        keep,
+    })
 }
 
 /// As [`open`], for the endpoints whose carrier is a stream of bytes.
@@ -208,6 +234,15 @@ fn open_tcp(endpoint: &Endpoint, host: &str, port: u16) -> Result<TcpStream, Con
         }
     }
     Err(last)
+}
+
+pub(crate) fn open_udp_link(
+    endpoint: &Endpoint,
+    host: &str,
+    port: u16,
+) -> Result<UdpLink, ConnectError> {
+    let link = UdpLink::new(open_udp(endpoint, host, port)?, endpoint.mtu);
+    link.map_err(|error| ConnectError::new(endpoint, error))
 }
 
 fn open_udp(endpoint: &Endpoint, host: &str, port: u16) -> Result<UdpSocket, ConnectError> {

@@ -30,6 +30,7 @@ mod seat;
 mod udp;
 
 pub use listen::{ListenError, Listening};
+pub(crate) use pump::Next;
 use seat::{Lanes, Seat};
 
 /// Services `S` with room for `CALLS` calls that outlive their receive step, over all links.
@@ -191,13 +192,9 @@ pub(crate) struct Turns<S: Service, const CALLS: usize> {
 }
 
 impl<S: Service, const CALLS: usize> Turns<S, CALLS> {
-    /// One turn. `None`: there is more to do at once; else how long there may be nothing.
-    pub(crate) fn turn(&mut self, link: &mut impl Link) -> Option<Option<Duration>> {
-        match pump::turn(link, &mut self.seat, self.clock, &mut self.moved) {
-            pump::Next::Turn => None,
-            pump::Next::Sleep(_, timeout) => Some(timeout),
-            pump::Next::End => Some(None),
-        }
+    /// One turn, and what comes after it.
+    pub(crate) fn turn(&mut self, link: &mut impl Link) -> Next {
+        pump::turn(link, &mut self.seat, self.clock, &mut self.moved)
     }
 
     /// Wakes `waker` when there is something to send that other threads have answered.

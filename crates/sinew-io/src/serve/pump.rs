@@ -24,7 +24,7 @@ enum Step {
 }
 
 /// What is to be done after a turn.
-pub(super) enum Next {
+pub(crate) enum Next {
     /// Another turn, at once.
     Turn,
     /// Sleep until there is something to do, at the latest for this long.
