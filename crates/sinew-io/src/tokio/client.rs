@@ -64,7 +64,7 @@ struct Inner {
     answer_len: usize,
     closed: bool,
     /// Tasks that wait for a place.
-    senders: Vec<Waker>,
+    senders: Arc<Senders>,
     driver: Option<Waker>,
     /// When the driver wakes by itself.
     timer: Instant,
@@ -92,7 +92,7 @@ impl AsyncClient {
                 answer: [0; HEADER_MAX],
                 answer_len: 0,
                 closed: false,
-                senders: Vec::new(),
+                senders: Arc::default(),
                 driver: None,
                 timer: Instant::FAR,
             }),
@@ -144,15 +144,21 @@ impl Inner {
         match self.tx.place(min) {
             Ok(_) => Poll::Ready(Ok(())),
             Err(SendError::Full) => {
-                if !self.senders.iter().any(|other| other.will_wake(cx.waker())) {
-                    self.senders.push(cx.waker().clone());
-                }
-                let all = Arc::new(Senders(Mutex::new(self.senders.clone())));
-                self.tx.arm(&all.into());
+                self.wait_for_place(cx);
                 Poll::Pending
             }
             Err(error) => Poll::Ready(Err(error.into())),
         }
+    }
+
+    /// Wakes this task, and those that wait already, when there is a place.
+    fn wait_for_place(&mut self, cx: &mut Context<'_>) {
+        let mut waiting = lock(&self.senders.0);
+        if !waiting.iter().any(|other| other.will_wake(cx.waker())) {
+            waiting.push(cx.waker().clone());
+        }
+        drop(waiting);
+        self.tx.arm(&self.senders.clone().into());
     }
 
     /// Fills the reserved place and sends it.
@@ -164,7 +170,6 @@ impl Inner {
         let len = fill(&mut self.engine, self.tx.place(min)?);
         self.tx.commit(len.unwrap_or(0))?;
         self.tx.flush();
-        self.senders.clear();
         len.map(drop).ok_or(CallError::TooLarge)
     }
 
@@ -284,7 +289,7 @@ impl Inner {
     fn close(&mut self) -> Vec<Waker> {
         self.closed = true;
         self.engine.link_down();
-        let mut woken = std::mem::take(&mut self.senders);
+        let mut woken = std::mem::take(&mut *lock(&self.senders.0));
         for (state, waker) in &mut self.states {
             state.end.get_or_insert(End::Failed(CallError::Closed));
             woken.extend(waker.take());
@@ -294,6 +299,7 @@ impl Inner {
 }
 
 /// Everybody who waits for a place.
+#[derive(Default)]
 struct Senders(Mutex<Vec<Waker>>);
 
 impl Wake for Senders {
@@ -308,13 +314,16 @@ async fn drive(shared: &Shared, mut rx: Box<dyn Rx + Send>) {
     let mut timer = pin!(::tokio::time::sleep(Duration::ZERO));
     poll_fn(|cx| {
         let now = shared.clock.now();
+        // Unless something is armed, the burst has ended before the packets did.
+        let mut armed = false;
         for _ in 0..BURST {
             let mut inner = lock(&shared.inner);
             if inner.closed {
                 return Poll::Ready(());
             }
             if !inner.send_answer() {
-                inner.tx.arm(cx.waker());
+                inner.wait_for_place(cx);
+                armed = true;
                 break;
             }
             let packet = match rx.peek() {
@@ -322,6 +331,7 @@ async fn drive(shared: &Shared, mut rx: Box<dyn Rx + Send>) {
                 Ok(None) => {
                     drop(inner);
                     rx.arm(cx.waker());
+                    armed = true;
                     break;
                 }
                 Err(_) => return Poll::Ready(()),
@@ -339,7 +349,7 @@ async fn drive(shared: &Shared, mut rx: Box<dyn Rx + Send>) {
             rx.release();
             waker.inspect(Waker::wake_by_ref);
         }
-        if rx_has_more(&mut *rx) {
+        if !armed {
             cx.waker().wake_by_ref();
         }
         let mut inner = lock(&shared.inner);
@@ -360,11 +370,6 @@ async fn drive(shared: &Shared, mut rx: Box<dyn Rx + Send>) {
     .await;
     let woken = lock(&shared.inner).close();
     woken.iter().for_each(Waker::wake_by_ref);
-}
-
-/// Whether the burst ended before the packets did.
-fn rx_has_more(rx: &mut dyn Rx) -> bool {
-    !matches!(rx.peek(), Ok(None))
 }
 
 /// The handle of a call: items out and in, as far as its method has them. Dropping it cancels the
