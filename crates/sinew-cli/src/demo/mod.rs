@@ -87,6 +87,8 @@ const PLACEMENTS: [Placement; 6] = [
 
 pub fn run(args: Args) -> Result<(), Failure> {
     let bar = progress(args.calls * (PLACEMENTS.len() as u64 + 1));
+    stay_on_one_core()
+        .map_err(|cause| failed("control", "two threads", cause, "to choose its processor"))?;
     bar.set_message("control");
     let control = control::run(args.calls, &bar)
         .map_err(|cause| failed("control", "two threads", cause, "a second thread"))?;
@@ -111,6 +113,23 @@ pub fn run(args: Args) -> Result<(), Failure> {
         }
     };
     output::line(&text)
+}
+
+/// Keeps this process and its children on one core, so that every placement pays for the same kind
+/// of wake-up: one across cores can cost ten times as much, and which one it is would be chance.
+fn stay_on_one_core() -> Result<(), String> {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+    let cause = |error: rustix::io::Errno| error.to_string();
+    let allowed = sched_getaffinity(None).map_err(cause)?;
+    let mut last = CpuSet::new();
+    if let Some(core) = (0..CpuSet::MAX_CPU)
+        .rev()
+        .find(|&core| allowed.is_set(core))
+    {
+        last.set(core);
+        sched_setaffinity(None, &last).map_err(cause)?;
+    }
+    Ok(())
 }
 
 fn row(placement: &Placement, outcome: &Outcome, control: &Times) -> Row {

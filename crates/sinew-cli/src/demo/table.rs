@@ -93,7 +93,7 @@ pub fn text(rows: &[Row], colour: bool) -> String {
 /// What the columns mean.
 pub fn legend(control_ns: f64) -> String {
     format!(
-        "per call; bytes on the link in both directions; ratio to the control: a plain struct \
+        "per call, all on one core; bytes on the link in both directions; ratio to the control: a plain struct \
          between two threads, {}",
         time(control_ns)
     )
