@@ -144,14 +144,11 @@ impl Parker {
         let mut state = lock(&self.state);
         if *state == State::Awake {
             *state = State::Parked;
-            let asleep = |state: &mut State| *state == State::Parked;
+            // Once: whoever sleeps looks again anyhow, and std's loop reads the clock twice more.
             state = match timeout {
-                None => self
-                    .condvar
-                    .wait_while(state, asleep)
-                    .unwrap_or_else(PoisonError::into_inner),
+                None => self.condvar.wait(state).unwrap_or_else(PoisonError::into_inner),
                 Some(span) => {
-                    let result = self.condvar.wait_timeout_while(state, span, asleep);
+                    let result = self.condvar.wait_timeout(state, span);
                     result.unwrap_or_else(PoisonError::into_inner).0
                 }
             };
