@@ -146,7 +146,10 @@ impl Parker {
             *state = State::Parked;
             // Once: whoever sleeps looks again anyhow, and std's loop reads the clock twice more.
             state = match timeout {
-                None => self.condvar.wait(state).unwrap_or_else(PoisonError::into_inner),
+                None => self
+                    .condvar
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner),
                 Some(span) => {
                     let result = self.condvar.wait_timeout(state, span);
                     result.unwrap_or_else(PoisonError::into_inner).0
