@@ -1,0 +1,3 @@
+fn main() {
+    sinew_gen::build(&["lamp.proto"]);
+}

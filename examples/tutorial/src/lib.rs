@@ -1,0 +1,7 @@
+mod client;
+mod service;
+
+sinew::include_proto!("lamp");
+
+pub use client::evening;
+pub use service::LampService;
