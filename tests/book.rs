@@ -1,0 +1,178 @@
+//! The code samples of the book: what it includes from here is compiled and run.
+
+use std::error::Error;
+
+use sinew::rpc::{CallError, Cx, Responder, Stop};
+use sinew_demo::{CacheService, GetValueResponse, KindsService, Num, SetValueResponse};
+use sinew_demo::{cache, exercise, kinds};
+use sinew_io::reconnect::Backoff;
+use sinew_io::{Client, Endpoint, Server, connect, loopback, reconnect, threads};
+
+type Demo = (cache::Serve<CacheService>, kinds::Serve<KindsService<64>>);
+
+fn server() -> Server<Demo> {
+    // ANCHOR: server
+    let server: Server<Demo> = Server::new((
+        cache::Serve(CacheService::new()),
+        kinds::Serve(KindsService::new()),
+    ));
+    // ANCHOR_END: server
+    server
+}
+
+#[test]
+fn a_client_calls_methods_of_every_kind() -> Result<(), Box<dyn Error>> {
+    let listening = server().listen(&"tcp:127.0.0.1:0".parse()?)?;
+    let endpoint = listening.endpoint();
+    // ANCHOR: kinds
+    let client = connect(endpoint)?;
+    let mut kinds = kinds::Client(&client);
+
+    // unary
+    let answer = kinds.double(&Num { n: 21 })?;
+    assert_eq!(answer.n, 42);
+
+    // server stream
+    let mut count = kinds.count(&Num { n: 3 })?;
+    let mut items = 0;
+    while let Some(item) = count.next()? {
+        assert_eq!(item.n, items);
+        items += 1;
+    }
+
+    // client stream
+    let mut sum = kinds.sum()?;
+    sum.send(&Num { n: 1 })?;
+    sum.send(&Num { n: 2 })?;
+    let total = sum.finish_and_wait()?;
+    assert_eq!(total.n, 3);
+
+    // streams in both directions
+    let mut echo = kinds.echo_all()?;
+    echo.send(&Num { n: 7 })?;
+    assert_eq!(echo.next()?, Some(Num { n: 7 }));
+    echo.complete()?;
+    assert_eq!(echo.next()?, None);
+    // ANCHOR_END: kinds
+    assert_eq!(items, 3);
+    Ok(())
+}
+
+#[tokio::test]
+async fn tasks_share_a_client() -> Result<(), Box<dyn Error>> {
+    let listening = server().listen(&"tcp:127.0.0.1:0".parse()?)?;
+    let endpoint = listening.endpoint();
+    // ANCHOR: async
+    let client = sinew_io::tokio::connect(endpoint).await?;
+    let answer = kinds::AsyncClient(&client).double(&Num { n: 21 }).await?;
+    assert_eq!(answer.n, 42);
+    // ANCHOR_END: async
+    Ok(())
+}
+
+#[test]
+fn a_client_reconnects() -> Result<(), Box<dyn Error>> {
+    let listening = server().listen(&"tcp:127.0.0.1:0".parse()?)?;
+    let endpoint: &Endpoint = listening.endpoint();
+    // ANCHOR: reconnect
+    let client = reconnect::connect(endpoint, Backoff::default());
+    // ANCHOR_END: reconnect
+    assert_eq!(exercise(&mut cache::Client(&client), 5)?, 5);
+    Ok(())
+}
+
+#[test]
+fn a_mock_stands_for_the_service() {
+    // ANCHOR: mock
+    let mut reach = cache::mock::Reach::<4>::default();
+    reach.set_value.answer(Ok(SetValueResponse {})).unwrap();
+    reach
+        .get_value
+        .answer(Ok(GetValueResponse { value: 7 }))
+        .unwrap();
+    let mut client = cache::Client(reach);
+    assert_eq!(exercise(&mut client, 7), Ok(7));
+    assert_eq!(client.0.set_value.requests().len(), 1);
+    // ANCHOR_END: mock
+}
+
+#[test]
+fn a_service_runs_in_another_thread() -> Result<(), CallError> {
+    let server = server();
+    // ANCHOR: threads
+    let (near, mut far) = threads::link();
+    let thread = std::thread::spawn(move || server.serve(&mut far, 1));
+    let client = Client::new(near, 1);
+    assert_eq!(exercise(&mut cache::Client(&client), 5)?, 5);
+    drop(client); // the link closes, and the server's thread ends
+    thread.join().unwrap();
+    // ANCHOR_END: threads
+    Ok(())
+}
+
+#[test]
+fn streams_run_in_one_thread() -> Result<(), Box<dyn Error>> {
+    let server = server();
+    // ANCHOR: loopback
+    let client = loopback::connect(&server).ok_or("too many links")?;
+    let mut count = kinds::Client(&client).count(&Num { n: 1 })?;
+    assert_eq!(count.next()?, Some(Num { n: 0 }));
+    // ANCHOR_END: loopback
+    Ok(())
+}
+
+/// A service that answers later, from another thread.
+struct Slow {
+    jobs: std::sync::mpsc::Sender<(Num, Responder<Num>)>,
+    demo: KindsService<64>,
+}
+
+impl kinds::Kinds for Slow {
+    // ANCHOR: defer
+    fn double(&mut self, request: &Num, cx: Cx<'_, Responder<Num>>) -> Result<Num, Stop> {
+        let (responder, later) = cx.defer()?; // ends the call where every slot is in use
+        let _ = self.jobs.send((*request, responder)); // a responder that is dropped says ABORTED
+        Err(later)
+    }
+    // ANCHOR_END: defer
+
+    fn count(&mut self, request: &Num, cx: Cx<'_, sinew::rpc::Writer<Num>>) -> Result<(), Stop> {
+        self.demo.count(request, cx)
+    }
+
+    fn sum(
+        &mut self,
+        input: sinew::rpc::StreamIn<'_, Num>,
+        cx: sinew::rpc::StreamCx<'_, Responder<Num>>,
+    ) -> Result<Num, Stop> {
+        self.demo.sum(input, cx)
+    }
+
+    fn echo_all(
+        &mut self,
+        input: sinew::rpc::StreamIn<'_, Num>,
+        cx: sinew::rpc::StreamCx<'_, sinew::rpc::Writer<Num>>,
+    ) -> Result<(), Stop> {
+        self.demo.echo_all(input, cx)
+    }
+}
+
+#[test]
+fn a_service_answers_later_from_another_thread() -> Result<(), Box<dyn Error>> {
+    let (jobs, todo) = std::sync::mpsc::channel::<(Num, Responder<Num>)>();
+    let worker = std::thread::spawn(move || {
+        // ANCHOR: answer
+        for (request, mut responder) in todo {
+            let answer = Num { n: 2 * request.n };
+            let _ = responder.answer(&answer); // Cancelled where nobody waits any more
+        }
+        // ANCHOR_END: answer
+    });
+    let demo = KindsService::new();
+    let server: Server<_> = Server::new(kinds::Serve(Slow { jobs, demo }));
+    let client = loopback::connect(&server).ok_or("too many links")?;
+    assert_eq!(kinds::Client(&client).double(&Num { n: 4 })?.n, 8);
+    drop((client, server));
+    worker.join().unwrap();
+    Ok(())
+}
