@@ -71,7 +71,8 @@ soak: ## hours: FUZZ_RUNS=1000000000 executions of every fuzz target
 BENCH ?= rpc
 bench: ## BENCH=rpc: the talk's experiment and the instruction counts
 	@./setup test
-	cargo run -q --profile bench -p sinew-bench -- $(BENCH)
+	cargo build -q --profile bench -p sinew-cli -p sinew-bench
+	target/release/sinew-bench $(BENCH)
 
 docs: ## the book and the API reference
 	@./setup docs

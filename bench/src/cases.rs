@@ -29,8 +29,6 @@ pub const VIA: Via = Via {
     bulk: None,
 };
 
-static SLOTS: [Slot; CALLS] = [const { Slot::new() }; CALLS];
-
 /// A client's side of one call, without a link: encodes the request, reads the answer.
 pub struct Caller(Client<CALLS>);
 
@@ -77,7 +75,7 @@ pub struct Answerer {
 impl Answerer {
     pub fn new() -> Self {
         Answerer {
-            server: Server::new(&SLOTS),
+            server: Server::new(Box::leak(Box::new([const { Slot::new() }; CALLS]))),
             services: Serve(CacheService::new()),
         }
     }
@@ -91,9 +89,18 @@ impl Answerer {
 /// Runs one case `n` times.
 pub fn run(name: &str, n: u64) -> Result<()> {
     match name {
-        "rpc" => rpc(n),
-        "rpc-queue" => rpc_queue::<Unshared>(n),
-        "rpc-queue-locked" => rpc_queue::<StdLock>(n),
+        "rpc" => {
+            let mut bare = Bare::new();
+            exercises(n, |value| bare.set_and_get(value));
+        }
+        "rpc-queue" => {
+            let mut loopback = Loopback::<Unshared>::new();
+            exercises(n, |value| loopback.set_and_get(value));
+        }
+        "rpc-queue-locked" => {
+            let mut loopback = Loopback::<StdLock>::new();
+            exercises(n, |value| loopback.set_and_get(value));
+        }
         "rpc-threads" => rpc_threads(n),
         "hdlc-encode" => hdlc_encode(n),
         "hdlc-decode" => hdlc_decode(n),
@@ -102,53 +109,101 @@ pub fn run(name: &str, n: u64) -> Result<()> {
     Ok(())
 }
 
-/// Two methods in turn, so that n calls are n / 2 of each.
-fn rpc(n: u64) {
-    let (mut caller, mut answerer) = (Caller::new(), Answerer::new());
-    let (mut there, mut back) = ([0; BLOCK], [0; BLOCK]);
-    for round in 0..n / 2 {
-        let value = black_box(round as i32);
-        caller.call::<SetValue>(&SetValueRequest { value }, &mut there, |packet| {
-            let len = answerer.answer(packet, &mut back);
+/// Client and server with nothing between them: two methods in turn.
+pub struct Bare {
+    caller: Caller,
+    answerer: Answerer,
+    there: [u8; BLOCK],
+    back: [u8; BLOCK],
+}
+
+impl Bare {
+    pub fn new() -> Self {
+        Bare {
+            caller: Caller::new(),
+            answerer: Answerer::new(),
+            there: [0; BLOCK],
+            back: [0; BLOCK],
+        }
+    }
+
+    fn call<M: Method>(&mut self, request: &M::Request) -> M::Response {
+        let Bare {
+            caller,
+            answerer,
+            there,
+            back,
+        } = self;
+        caller.call::<M>(request, there, |packet| {
+            let len = answerer.answer(packet, back);
             &back[..len]
-        });
-        let got = caller.call::<GetValue>(&GetValueRequest {}, &mut there, |packet| {
-            let len = answerer.answer(packet, &mut back);
-            &back[..len]
-        });
+        })
+    }
+
+    pub fn set_and_get(&mut self, value: i32) {
+        self.call::<SetValue>(&SetValueRequest { value });
+        let got = self.call::<GetValue>(&GetValueRequest {});
         assert_eq!(got.value, value);
     }
 }
 
-type Ends<L> = (QueueTx<L, 4, BLOCK>, QueueRx<L, 4, BLOCK>);
+type End<L> = (QueueTx<L, 4, BLOCK>, QueueRx<L, 4, BLOCK>);
 
-fn rpc_queue<L: Lock + 'static>(n: u64) {
-    let queue = || -> &'static Queue<L, 4, BLOCK> { Box::leak(Box::new(Queue::new())) };
-    let (mut near, mut far) = pair(queue(), queue()).expect("fresh queues");
-    let mut client = Client::<CALLS>::new(1, 7);
-    let mut server = Server::<CALLS>::new(&SLOTS);
-    let mut services = Serve(CacheService::new());
-    for round in 0..n / 2 {
-        let value = black_box(round as i32);
-        let request = SetValueRequest { value };
-        through::<SetValue, _>(
-            &mut client,
-            &request,
-            &mut near,
-            &mut far,
-            &mut server,
-            &mut services,
-        );
-        let request = GetValueRequest {};
-        let got = through::<GetValue, _>(
-            &mut client,
-            &request,
-            &mut near,
-            &mut far,
-            &mut server,
-            &mut services,
-        );
+/// The same through a block queue each way, in one thread: every packet is written in the block it
+/// leaves from and read in the block it arrived.
+pub struct Loopback<L: Lock + 'static> {
+    client: Client<CALLS>,
+    near: End<L>,
+    far: End<L>,
+    answerer: Answerer,
+}
+
+impl<L: Lock + 'static> Loopback<L> {
+    pub fn new() -> Self {
+        let queue = || -> &'static Queue<L, 4, BLOCK> { Box::leak(Box::new(Queue::new())) };
+        let (near, far) = pair(queue(), queue()).expect("fresh queues");
+        Loopback {
+            client: Client::new(1, 7),
+            near,
+            far,
+            answerer: Answerer::new(),
+        }
+    }
+
+    pub fn set_and_get(&mut self, value: i32) {
+        self.call::<SetValue>(&SetValueRequest { value });
+        let got = self.call::<GetValue>(&GetValueRequest {});
         assert_eq!(got.value, value);
+    }
+
+    fn call<M: Method>(&mut self, request: &M::Request) -> M::Response {
+        let (now, near, far) = (Instant::START, &mut self.near, &mut self.far);
+        let call = self
+            .client
+            .open(M::ID, DEFAULT_TIMEOUT, now)
+            .expect("a free call slot");
+        let place = near.0.place(BLOCK).expect("a free block");
+        let len = call.request(place, request).expect("the request fits");
+        near.0.commit(len).expect("a place in hand");
+
+        let packet = far.1.peek().expect("an open link").expect("the request");
+        let place = far.0.place(BLOCK).expect("a free block");
+        let len = self.answerer.answer(packet, place);
+        far.0.commit(len).expect("a place in hand");
+        far.1.release();
+
+        let packet = near.1.peek().expect("an open link").expect("the answer");
+        let (_, event) = self.client.handle(packet, &mut [], now);
+        let response = response::<M>(event);
+        near.1.release();
+        response
+    }
+}
+
+/// Runs an exercise of two calls, so that n calls are n / 2 of it.
+fn exercises(n: u64, mut exercise: impl FnMut(i32)) {
+    for round in 0..n / 2 {
+        exercise(black_box(round as i32));
     }
 }
 
@@ -158,42 +213,11 @@ fn rpc_threads(n: u64) {
     let services = Serve(CacheService::new());
     let driver = std::thread::spawn(move || sinew_io::Server::new(services).serve(&mut far, 1));
     let client = sinew_io::Client::new(near, 1);
-    for round in 0..n / 2 {
-        let value = black_box(round as i32);
+    exercises(n, |value| {
         assert_eq!(exercise(&mut cache::Client(&client), value), Ok(value));
-    }
+    });
     drop(client); // the link closes
     driver.join().expect("the driver ends");
-}
-
-/// One call, every packet written in the block it leaves from and read in the block it arrived.
-fn through<M: Method, L: Lock + 'static>(
-    client: &mut Client<CALLS>,
-    request: &M::Request,
-    near: &mut Ends<L>,
-    far: &mut Ends<L>,
-    server: &mut Server<CALLS>,
-    services: &mut Serve<CacheService>,
-) -> M::Response {
-    let now = Instant::START;
-    let call = client
-        .open(M::ID, DEFAULT_TIMEOUT, now)
-        .expect("a free call slot");
-    let place = near.0.place(BLOCK).expect("a free block");
-    let len = call.request(place, request).expect("the request fits");
-    near.0.commit(len).expect("a place in hand");
-
-    let packet = far.1.peek().expect("an open link").expect("the request");
-    let place = far.0.place(BLOCK).expect("a free block");
-    let len = server.handle(packet, &VIA, place, services, now);
-    far.0.commit(len).expect("a place in hand");
-    far.1.release();
-
-    let packet = near.1.peek().expect("an open link").expect("the answer");
-    let (_, event) = client.handle(packet, &mut [], now);
-    let response = response::<M>(event);
-    near.1.release();
-    response
 }
 
 /// Bytes of which one in 128 must be escaped, as in random data.

@@ -26,6 +26,21 @@ pub fn row(case: &str, figure: &'static str, value: f64, unit: &'static str, not
     }
 }
 
+/// Median of the samples, with the least and the most in the note.
+pub fn spread(
+    case: &str,
+    figure: &'static str,
+    mut samples: Vec<f64>,
+    unit: &'static str,
+    note: &str,
+) -> Row {
+    samples.sort_by(f64::total_cmp);
+    let at = |index: usize| samples.get(index).copied().unwrap_or(f64::NAN);
+    let (least, most) = (at(0), at(samples.len().saturating_sub(1)));
+    let note = format!("{note}; {least:.2} to {most:.2}");
+    row(case, figure, at(samples.len() / 2), unit, &note)
+}
+
 /// Prints the rows as a table.
 pub fn print(rows: &[Row]) {
     for row in rows {

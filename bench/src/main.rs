@@ -1,7 +1,8 @@
 //! Benchmarks and instruction gates.
 //!
 //! * `sinew-bench rpc`: the talk's experiment (two threads on one core, ring with mutex and
-//!   condition variable) and the instruction counts; writes `bench/results/rpc.csv`.
+//!   condition variable), the call without a hop, `sinew call` from start to exit, and the
+//!   instruction counts; writes `bench/results/rpc.csv`.
 //! * `sinew-bench counts [--gate]`: instructions per call and per byte, by callgrind; with `--gate`
 //!   it fails above the limits of [`counts::CASES`].
 //! * `sinew-bench case NAME N`: runs one counted case N times; what callgrind runs.
@@ -12,7 +13,9 @@ use std::process::ExitCode;
 mod cases;
 mod counts;
 mod csv;
+mod nohop;
 mod ring;
+mod startup;
 mod talk;
 
 fn main() -> ExitCode {
@@ -39,6 +42,8 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 fn rpc() -> Result<()> {
     let mut rows = talk::run()?;
+    rows.extend(nohop::run());
+    rows.extend(startup::run()?);
     csv::print(&rows);
     rows.extend(counts::run(false)?);
     csv::write("rpc", &rows)

@@ -19,7 +19,7 @@ use sinew_io::{Client, Server, threads};
 
 use crate::Result;
 use crate::cases::{Answerer, Caller};
-use crate::csv::{Row, row};
+use crate::csv::{Row, spread};
 use crate::ring::Ring;
 
 const ROUNDS: usize = 151;
@@ -28,9 +28,35 @@ const PACKET: usize = 64;
 
 /// What a plain program would send: no ids, no encoding.
 #[derive(Clone, Copy, Default)]
-struct Plain {
+pub struct Plain {
     operation: u32,
-    value: i32,
+    pub value: i32,
+}
+
+impl Plain {
+    pub fn set(value: i32) -> Self {
+        let operation = SET;
+        Plain { operation, value }
+    }
+
+    pub fn get() -> Self {
+        let operation = GET;
+        Plain {
+            operation,
+            value: 0,
+        }
+    }
+
+    /// What the service does.
+    pub fn answer(self, remembered: &mut i32) -> Self {
+        if self.operation == SET {
+            *remembered = self.value;
+        }
+        Plain {
+            value: *remembered,
+            ..self
+        }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -127,16 +153,8 @@ pub fn run() -> Result<Vec<Row>> {
     sched_setaffinity(None, &one_core)?; // threads started from here on inherit it
 
     let mut remembered = 0;
-    let control = Pair::start(move |request: Plain| match request.operation {
-        SET => {
-            remembered = request.value;
-            Some(request)
-        }
-        GET => Some(Plain {
-            operation: GET,
-            value: remembered,
-        }),
-        _ => None,
+    let control = Pair::start(move |request: Plain| {
+        (request.operation != STOP).then(|| request.answer(&mut remembered))
     });
     let mut answerer = Answerer::new();
     let rpc = Pair::start(move |request: Packet| {
@@ -157,14 +175,8 @@ pub fn run() -> Result<Vec<Row>> {
     let mut place = [0; PACKET];
     for round in 0..=ROUNDS {
         let control = measure(|value| {
-            control.exchange(&Plain {
-                operation: SET,
-                value,
-            });
-            let got = control.exchange(&Plain {
-                operation: GET,
-                value: 0,
-            });
+            control.exchange(&Plain::set(value));
+            let got = control.exchange(&Plain::get());
             assert_eq!(got.value, value);
         })?;
         let calls = measure(|value| {
@@ -192,10 +204,7 @@ pub fn run() -> Result<Vec<Row>> {
         plain.push(control);
         typed.push(calls);
     }
-    control.stop(&Plain {
-        operation: STOP,
-        value: 0,
-    });
+    control.stop(&Plain::default());
     rpc.stop(&Packet::default());
 
     drop(client); // the link closes
@@ -209,9 +218,9 @@ pub fn run() -> Result<Vec<Row>> {
         ("typed call, sinew-io", drivers),
     ] {
         let time = figures.iter().map(|round| round.nanoseconds).collect();
-        rows.extend(spread(case, "time", time, "ns/call", &rounds));
+        rows.push(spread(case, "time", time, "ns/call", &rounds));
         let switches = figures.iter().map(|round| round.switches).collect();
-        rows.extend(spread(
+        rows.push(spread(
             case,
             "context switches",
             switches,
@@ -219,14 +228,14 @@ pub fn run() -> Result<Vec<Row>> {
             &rounds,
         ));
     }
-    rows.extend(spread(
+    rows.push(spread(
         "typed call over control",
         "ratio",
         ratios,
         "",
         "aim 1.10; same ring",
     ));
-    rows.extend(spread(
+    rows.push(spread(
         "sinew-io over control",
         "ratio",
         driver_ratios,
@@ -234,24 +243,6 @@ pub fn run() -> Result<Vec<Row>> {
         "two threads as a program has them: queue link, client, server, deadlines",
     ));
     Ok(rows)
-}
-
-/// Median, least and most.
-fn spread(
-    case: &str,
-    figure: &'static str,
-    mut values: Vec<f64>,
-    unit: &'static str,
-    note: &str,
-) -> Vec<Row> {
-    values.sort_by(f64::total_cmp);
-    let at = |index: usize| values.get(index).copied().unwrap_or(f64::NAN);
-    let range = format!(
-        "{note}; {:.2} to {:.2}",
-        at(0),
-        at(values.len().saturating_sub(1))
-    );
-    vec![row(case, figure, at(values.len() / 2), unit, &range)]
 }
 
 /// Context switches of all threads of this process so far.
