@@ -1,6 +1,7 @@
 //! The code samples of the book: what it includes from here is compiled and run.
 
 use std::error::Error;
+use std::sync::mpsc::TrySendError;
 
 use sinew::rpc::{CallError, Cx, Responder, Stop};
 use sinew_demo::{CacheService, GetValueResponse, KindsService, Num, SetValueResponse};
@@ -107,6 +108,41 @@ fn a_service_runs_in_another_thread() -> Result<(), CallError> {
     drop(client); // the link closes, and the server's thread ends
     thread.join().unwrap();
     // ANCHOR_END: threads
+    Ok(())
+}
+
+#[test]
+fn a_service_is_a_task() -> Result<(), Box<dyn Error>> {
+    // ANCHOR: task
+    let (queue, calls) = std::sync::mpsc::sync_channel::<cache::Calls>(8);
+    let server: Server<_> = Server::new(cache::Serve(cache::Defer(move |call| {
+        queue.try_send(call).map_err(|refused| match refused {
+            TrySendError::Full(call) | TrySendError::Disconnected(call) => call,
+        })
+    })));
+    let task = std::thread::spawn(move || {
+        let mut value = 0;
+        for call in calls {
+            // An error says that nobody waits any more, or that the link is full: see `arm`.
+            let _ = match call {
+                cache::Calls::SetValue {
+                    request,
+                    mut responder,
+                } => {
+                    value = request.value;
+                    responder.answer(&SetValueResponse {})
+                }
+                cache::Calls::GetValue { mut responder, .. } => {
+                    responder.answer(&GetValueResponse { value })
+                }
+            };
+        }
+    });
+    // ANCHOR_END: task
+    let client = loopback::connect(&server).ok_or("too many links")?;
+    assert_eq!(exercise(&mut cache::Client(&client), 8)?, 8);
+    drop((client, server));
+    task.join().unwrap();
     Ok(())
 }
 

@@ -1,3 +1,5 @@
+#![no_std]
+
 mod client;
 mod service;
 

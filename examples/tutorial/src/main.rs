@@ -1,11 +1,20 @@
 use std::error::Error;
+use std::process::ExitCode;
 
 use sinew::rpc::Direct;
 use sinew_io::{Client, Server, connect, threads};
 use tutorial::home::lamp;
 use tutorial::{LampService, evening};
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
+    if let Err(error) = run() {
+        eprintln!("{error}");
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let state = match words.as_slice() {

@@ -63,6 +63,19 @@ fn the_readme_says_what_is_printed() {
 }
 
 #[test]
+fn an_error_says_its_cause_and_remedy() {
+    for (arguments, words) in [
+        (["call", "unix:/no/such.sock"], "no server listens there"),
+        (["call", "tcp"], "is no endpoint: write tcp:HOST:PORT"),
+    ] {
+        let output = tutorial().args(arguments).output().expect("it starts");
+        assert_eq!(output.status.code(), Some(1));
+        let text = String::from_utf8(output.stderr).expect("UTF-8");
+        assert!(text.contains(words), "{text}");
+    }
+}
+
+#[test]
 fn service_and_client_in_one_thread() {
     assert_eq!(output(&["here"]), ANSWER);
 }
