@@ -3,7 +3,7 @@
 //! | module | what it is for |
 //! |---|---|
 //! | [`endpoint`] | the one syntax that names a link |
-//! | [`open`] | opens what an endpoint names; [`connect`] makes a client of it |
+//! | [`mod@open`] | opens what an endpoint names; [`connect`] makes a client of it |
 //! | [`link`] | what a blocking driver needs beyond the seam |
 //! | [`bytes`], [`udp`] | carriers: packets on a stream of bytes, and in datagrams |
 //! | [`threads`], [`loopback`] | two threads joined by queues; client and services in one thread |
