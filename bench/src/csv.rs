@@ -61,8 +61,7 @@ pub fn write(name: &str, rows: &[Row]) -> Result<()> {
     for row in rows {
         let (case, figure, unit, note) = (&row.case, row.figure, row.unit, &row.note);
         let value = number(row.value);
-        // Notes are free text; the other columns have no commas.
-        writeln!(text, "{case},{figure},{value},{unit},\"{note}\"")?;
+        writeln!(text, "\"{case}\",{figure},{value},{unit},\"{note}\"")?;
     }
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("results");
     std::fs::create_dir_all(&folder)?;

@@ -83,7 +83,7 @@ impl From<Address> for Endpoint {
 }
 
 /// Why a text is no endpoint.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum EndpointError {
     /// There is no such kind, or no `:` behind it.
     Kind(String),
@@ -142,6 +142,14 @@ impl fmt::Display for EndpointError {
                 )
             }
         }
+    }
+}
+
+/// As [`fmt::Display`]: a program that returns the error from `main` then shows its cause and
+/// remedy.
+impl fmt::Debug for EndpointError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

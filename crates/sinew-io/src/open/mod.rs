@@ -25,7 +25,6 @@ pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const BUFFER: usize = 16 * 1024;
 
 /// Why an endpoint could not be opened. Says the likely cause and the remedy.
-#[derive(Debug)]
 pub enum ConnectError {
     /// There is no such host.
     NoHost(Endpoint, io::Error),
@@ -102,6 +101,14 @@ impl fmt::Display for ConnectError {
             ),
             ConnectError::Io(at, error) => write!(f, "{at}: {error}"),
         }
+    }
+}
+
+/// As [`fmt::Display`]: a program that returns the error from `main` then shows its cause and
+/// remedy.
+impl fmt::Debug for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -25,7 +25,6 @@ use crate::open::{self, ConnectError};
 use crate::sleep::Sleeper;
 
 /// Why an endpoint cannot be served.
-#[derive(Debug)]
 pub enum ListenError {
     /// Another server listens there, or the path is a file that is no socket.
     InUse(Endpoint),
@@ -58,6 +57,14 @@ impl fmt::Display for ListenError {
             ListenError::Open(error) => fmt::Display::fmt(error, f),
             ListenError::Io(at, error) => write!(f, "{at}: {error}"),
         }
+    }
+}
+
+/// As [`fmt::Display`]: a program that returns the error from `main` then shows its cause and
+/// remedy.
+impl fmt::Debug for ListenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

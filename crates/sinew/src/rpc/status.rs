@@ -42,7 +42,7 @@ statuses! {
     UNIMPLEMENTED = 12, "The method exists but does nothing here.";
     INTERNAL = 13, "An invariant was broken, or an answer did not fit its buffer.";
     UNAVAILABLE = 14, "The service or the link is not there now; retry later.";
-    DATA_LOSS = 15, "Bytes were lost or could not be decoded.";
+    DATA_LOSS = 15, "Bytes were lost, or a message could not be decoded or exceeds a capacity of its reader.";
     UNAUTHENTICATED = 16, "The caller is not known.";
 }
 

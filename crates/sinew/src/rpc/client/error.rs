@@ -7,7 +7,7 @@ use super::OpenError;
 use crate::link::{RecvError, SendError};
 
 /// Why a call has no response.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum CallError {
     /// The server ended the call with this status.
     Status(Status),
@@ -19,6 +19,9 @@ pub enum CallError {
     Full,
     /// The message does not fit into a packet of this link: shorten it or raise the mtu.
     TooLarge,
+    /// A value exceeds the capacity of its field: shorten it, or raise the bound in the .options
+    /// file.
+    Capacity,
     /// The link is down: connect again.
     Closed,
     /// The answer is no message of the expected type: client and server use different .proto
@@ -39,7 +42,7 @@ impl CallError {
             CallError::TooManyCalls | CallError::Full | CallError::Overrun => {
                 Status::RESOURCE_EXHAUSTED
             }
-            CallError::TooLarge => Status::OUT_OF_RANGE,
+            CallError::TooLarge | CallError::Capacity => Status::OUT_OF_RANGE,
             CallError::Closed => Status::UNAVAILABLE,
             CallError::Undecodable => Status::DATA_LOSS,
             CallError::Ended => Status::FAILED_PRECONDITION,
@@ -63,6 +66,10 @@ impl fmt::Display for CallError {
             CallError::TooLarge => f.write_str(
                 "the message does not fit into a packet of this link: shorten it or raise the mtu",
             ),
+            CallError::Capacity => f.write_str(
+                "a value exceeds the capacity of its field: shorten it, or raise the bound in the \
+                 .options file",
+            ),
             CallError::Closed => f.write_str("the link is down: connect again"),
             CallError::Undecodable => f.write_str(
                 "the answer is no message of the expected type: compare the .proto files of both \
@@ -76,7 +83,22 @@ impl fmt::Display for CallError {
     }
 }
 
+/// As [`fmt::Display`]: a program that returns the error from `main` then shows its cause and
+/// remedy.
+impl fmt::Debug for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl core::error::Error for CallError {}
+
+#[cfg(feature = "micropb")]
+impl From<heapless::CapacityError> for CallError {
+    fn from(_: heapless::CapacityError) -> Self {
+        CallError::Capacity
+    }
+}
 
 impl From<Status> for CallError {
     fn from(status: Status) -> Self {

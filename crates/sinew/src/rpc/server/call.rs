@@ -63,6 +63,14 @@ impl From<Status> for Stop {
     }
 }
 
+#[cfg(feature = "micropb")]
+impl From<heapless::CapacityError> for Stop {
+    /// OUT_OF_RANGE: a value of the response exceeds the capacity of its field.
+    fn from(_: heapless::CapacityError) -> Self {
+        Status::OUT_OF_RANGE.into()
+    }
+}
+
 impl Stop {
     /// The status, where the handler ended the call with one.
     pub fn status(&self) -> Option<Status> {
