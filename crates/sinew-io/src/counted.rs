@@ -9,6 +9,8 @@ pub struct Counted<T> {
     pub(crate) half: T,
     pub(crate) bytes: u64,
     pub(crate) packets: u32,
+    /// Bytes of the packet that was peeked last.
+    peeked: usize,
 }
 
 impl<T> Counted<T> {
@@ -17,6 +19,7 @@ impl<T> Counted<T> {
             half,
             bytes: 0,
             packets: 0,
+            peeked: 0,
         }
     }
 
@@ -52,14 +55,14 @@ impl<T: Tx> Tx for Counted<T> {
 
 impl<R: Rx> Rx for Counted<R> {
     fn peek(&mut self) -> Result<Option<&[u8]>, RecvError> {
-        self.half.peek()
+        let packet = self.half.peek()?;
+        self.peeked = packet.map_or(0, <[u8]>::len);
+        Ok(packet)
     }
 
     fn release(&mut self) {
-        if let Ok(Some(packet)) = self.half.peek() {
-            let len = packet.len();
-            self.count(len);
-        }
+        let len = std::mem::take(&mut self.peeked);
+        self.count(len);
         self.half.release();
     }
 

@@ -8,6 +8,14 @@ use std::time::Duration;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
+/// A time-out for the kernel.
+pub(crate) fn timespec(span: Duration) -> Timespec {
+    Timespec {
+        tv_sec: span.as_secs().min(i64::MAX as u64) as i64,
+        tv_nsec: i64::from(span.subsec_nanos()),
+    }
+}
+
 /// How often a sleeper looks that nobody can wake, for want of a descriptor.
 const POLL: Duration = Duration::from_millis(20);
 
@@ -31,10 +39,7 @@ impl Sleeper {
         } else {
             timeout
         };
-        let timeout = timeout.map(|span| Timespec {
-            tv_sec: span.as_secs().min(i64::MAX as u64) as i64,
-            tv_nsec: i64::from(span.subsec_nanos()),
-        });
+        let timeout = timeout.map(timespec);
         let bell = self.bell.as_ref().and_then(|bell| bell.fd.as_ref());
         // Unused entries are copies of the first, so that there is no allocation.
         let mut fds: [_; 3] =

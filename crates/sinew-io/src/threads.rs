@@ -17,10 +17,12 @@
 //! thread.join().unwrap();
 //! ```
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::task::{Wake, Waker};
 use std::time::Duration;
 
+use rustix::thread::futex;
 use sinew::frame::FrameStats;
 use sinew::link::queue::{End, QueueRx, QueueTx, pair};
 use sinew::link::{Rx, Tx};
@@ -30,6 +32,7 @@ use crate::counted::Counted;
 use crate::endpoint::DEFAULT_MTU;
 use crate::link::{Link, Traffic, Want};
 use crate::lock;
+use crate::sleep::timespec;
 
 /// Packets in flight per direction of [`link()`].
 const BLOCKS: usize = 16;
@@ -124,39 +127,27 @@ impl<const BLOCKS: usize, const SIZE: usize> Link for QueueLink<BLOCKS, SIZE> {
     }
 }
 
-/// Puts one thread to sleep. The peer is woken after the lock is released, and only once.
+/// Puts one thread to sleep on a word that the kernel watches: neither side takes a lock, and the
+/// clock is not read.
 #[derive(Default)]
-struct Parker {
-    state: Mutex<State>,
-    condvar: Condvar,
-}
+struct Parker(AtomicU32);
 
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
-enum State {
-    #[default]
-    Awake,
-    Parked,
-    Woken,
-}
+const AWAKE: u32 = 0;
+const PARKED: u32 = 1;
+const WOKEN: u32 = 2;
 
 impl Parker {
+    /// May return early; whoever sleeps looks again.
     fn park(&self, timeout: Option<Duration>) {
-        let mut state = lock(&self.state);
-        if *state == State::Awake {
-            *state = State::Parked;
-            // Once: whoever sleeps looks again anyhow, and std's loop reads the clock twice more.
-            state = match timeout {
-                None => self
-                    .condvar
-                    .wait(state)
-                    .unwrap_or_else(PoisonError::into_inner),
-                Some(span) => {
-                    let result = self.condvar.wait_timeout(state, span);
-                    result.unwrap_or_else(PoisonError::into_inner).0
-                }
-            };
+        let awake = self
+            .0
+            .compare_exchange(AWAKE, PARKED, Ordering::Relaxed, Ordering::Relaxed);
+        if awake.is_ok() {
+            let timeout = timeout.map(timespec);
+            let _ = futex::wait(&self.0, futex::Flags::PRIVATE, PARKED, timeout.as_ref());
         }
-        *state = State::Awake;
+        // Reads what the waker that is swallowed here has published.
+        self.0.swap(AWAKE, Ordering::Acquire);
     }
 }
 
@@ -166,9 +157,8 @@ impl Wake for Parker {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        let before = std::mem::replace(&mut *lock(&self.state), State::Woken);
-        if before == State::Parked {
-            self.condvar.notify_one();
+        if self.0.swap(WOKEN, Ordering::Release) == PARKED {
+            let _ = futex::wake(&self.0, futex::Flags::PRIVATE, 1);
         }
     }
 }

@@ -408,7 +408,7 @@ impl<L: Link, const CALLS: usize, const INBOX: usize> Inner<L, CALLS, INBOX> {
         let timeout = (until != Instant::FAR).then(|| until.since(self.now));
         self.link.wait(want, timeout);
         self.refresh();
-        loop {
+        while self.now >= self.engine.deadline() {
             // Where an answer still waits for a place, the server is not told: it has a deadline
             // of its own.
             let mut unused = [0; HEADER_MAX];
