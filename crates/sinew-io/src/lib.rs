@@ -15,6 +15,7 @@
 //! Nothing here knows the protocol: packets go from links to engines and back.
 #![forbid(unsafe_code)]
 
+mod alarm;
 pub mod bytes;
 pub mod client;
 mod counted;

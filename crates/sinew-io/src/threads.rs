@@ -28,6 +28,7 @@ use sinew::link::queue::{End, QueueRx, QueueTx, pair};
 use sinew::link::{Rx, Tx};
 use sinew_shm::{Queue, StdLock};
 
+use crate::alarm::Alarm;
 use crate::counted::Counted;
 use crate::endpoint::DEFAULT_MTU;
 use crate::link::{Link, Traffic, Want};
@@ -75,16 +76,19 @@ pub struct QueueLink<const BLOCKS: usize, const SIZE: usize> {
     rx: Counted<QueueRx<StdLock, BLOCKS, SIZE>>,
     parker: Arc<Parker>,
     waker: Waker,
+    alarm: Alarm,
 }
 
 impl<const BLOCKS: usize, const SIZE: usize> QueueLink<BLOCKS, SIZE> {
     fn new((tx, rx): End<StdLock, BLOCKS, SIZE>) -> Self {
         let parker = Arc::new(Parker::default());
+        let waker = Waker::from(parker.clone());
         QueueLink {
             tx: Counted::new(tx),
             rx: Counted::new(rx),
-            waker: parker.clone().into(),
+            alarm: Alarm::new(waker.clone()),
             parker,
+            waker,
         }
     }
 
@@ -107,6 +111,7 @@ impl<const BLOCKS: usize, const SIZE: usize> Link for QueueLink<BLOCKS, SIZE> {
             self.tx.arm(&self.waker);
         }
         self.rx.arm(&self.waker);
+        let timeout = timeout.filter(|&span| !self.alarm.covers(span));
         self.parker.park(timeout);
     }
 
