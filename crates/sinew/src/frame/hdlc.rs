@@ -126,22 +126,24 @@ pub fn put_frame(address: u64, packet: &[u8], put: &mut dyn FnMut(u8)) {
     let mut crc = Crc32::new();
     put(FLAG);
     for part in [Head::new(address).all(), packet] {
-        crc = crc.update(part);
-        put_escaped(part, put);
+        for &byte in part {
+            crc = crc.byte(byte);
+            put_escaped(byte, put);
+        }
     }
-    put_escaped(&crc.finish().to_le_bytes(), put);
+    for byte in crc.finish().to_le_bytes() {
+        put_escaped(byte, put);
+    }
     put(FLAG);
 }
 
-fn put_escaped(bytes: &[u8], put: &mut dyn FnMut(u8)) {
-    for &byte in bytes {
-        if is_special(byte) {
-            put(ESCAPE);
-            put(byte ^ FLIP);
-        } else {
-            put(byte);
-        }
+#[inline(never)] // one copy for head, packet and CRC
+fn put_escaped(mut byte: u8, put: &mut dyn FnMut(u8)) {
+    if is_special(byte) {
+        put(ESCAPE);
+        byte ^= FLIP;
     }
+    put(byte);
 }
 
 /// One frame, written in pieces: for a UART without a buffer for a whole frame.
