@@ -6,7 +6,8 @@
 
 use super::message::{Encode, MethodId};
 use super::status::Status;
-use crate::wire::{Reader, varint};
+use crate::link::{Port, SendError};
+use crate::wire::Reader;
 
 /// The most bytes that the fields around the payload take.
 pub const HEADER_MAX: usize = 2 + 6 + 5 + 5 + 6 + 6 + 6;
@@ -130,20 +131,32 @@ impl<'a> Packet<'a> {
         }
         let mut bytes = Reader::new(bytes);
         while !bytes.is_empty() {
-            match bytes.varint32()? {
-                0x08 => packet_type = bytes.varint32()?,
-                0x10 => channel = bytes.varint32()?,
-                0x1d => service = bytes.fixed32()?,
-                0x25 => method = bytes.fixed32()?,
-                0x2a => {
-                    let len = bytes.varint32()?;
-                    payload = bytes.take(len as usize)?;
+            let tag = bytes.varint32()?;
+            let value = match tag & 7 {
+                0 | 2 => bytes.varint32()?,
+                1 => {
+                    bytes.take(8)?;
+                    0
                 }
-                0x30 => status = bytes.varint32()?,
-                0x38 => call_id = bytes.varint32()?,
+                5 => bytes.fixed32()?,
+                _ => return None, // groups, and what does not exist
+            };
+            let part = if tag & 7 == 2 {
+                bytes.take(value as usize)?
+            } else {
+                &[]
+            };
+            match tag {
+                0x08 => packet_type = value,
+                0x10 => channel = value,
+                0x1d => service = value,
+                0x25 => method = value,
+                0x2a => payload = part,
+                0x30 => status = value,
+                0x38 => call_id = value,
                 // Field 0, or a known field of the wrong wire type.
                 tag if tag >> 3 <= 7 => return None,
-                tag => bytes.skip(tag & 7)?,
+                _ => {}
             }
         }
         Some(Packet {
@@ -191,54 +204,14 @@ pub fn encode<T: Encode + ?Sized>(
     payload: &T,
     status: Status,
 ) -> Option<usize> {
-    encode_any(place, packet_type, route, &Of(payload), status)
-}
-
-/// A payload of any type, so that a program holds one copy of what encodes packets and not one for
-/// each of its messages.
-pub(crate) trait Payload {
-    /// The exact number of bytes of the message.
-    fn len(&self) -> usize;
-    /// Writes the payload field at `start` and returns the index behind it.
-    fn write(&self, place: &mut [u8], start: usize) -> Option<usize>;
-}
-
-/// A message as the payload.
-pub(crate) struct Of<'m, T: ?Sized>(pub(crate) &'m T);
-
-impl<T: Encode + ?Sized> Payload for Of<'_, T> {
-    fn len(&self) -> usize {
-        self.0.encoded_len()
+    let payload = &Of(payload);
+    Draft {
+        packet_type,
+        route,
+        payload,
+        status,
     }
-
-    fn write(&self, place: &mut [u8], start: usize) -> Option<usize> {
-        encode_payload(place, start, self.0)
-    }
-}
-
-/// No payload.
-pub(crate) struct Nothing;
-
-impl Payload for Nothing {
-    fn len(&self) -> usize {
-        0
-    }
-
-    fn write(&self, _place: &mut [u8], start: usize) -> Option<usize> {
-        Some(start)
-    }
-}
-
-pub(crate) fn encode_any(
-    place: &mut [u8],
-    packet_type: PacketType,
-    route: &Route,
-    payload: &dyn Payload,
-    status: Status,
-) -> Option<usize> {
-    let start = encode_head(place, packet_type, route)?;
-    let end = payload.write(place, start)?;
-    encode_tail(place, end, route, status)
+    .write(place)
 }
 
 /// Writes a packet without payload.
@@ -248,60 +221,142 @@ pub fn encode_empty(
     route: &Route,
     status: Status,
 ) -> Option<usize> {
-    encode_any(place, packet_type, route, &Nothing, status)
+    Draft::empty(packet_type, route, status).write(place)
 }
 
-fn encode_head(place: &mut [u8], packet_type: PacketType, route: &Route) -> Option<usize> {
-    let mut at = 0;
-    if packet_type.0 != 0 {
-        *place.get_mut(at)? = 0x08;
-        at = varint::write32(place, at + 1, packet_type.0)?;
-    }
-    *place.get_mut(at)? = 0x10;
-    at = varint::write32(place, at + 1, route.channel)?;
-    let ids: &mut [u8; 10] = place.get_mut(at..at + 10)?.try_into().ok()?;
-    ids[0] = 0x1d;
-    ids[1..5].copy_from_slice(&route.service.to_le_bytes());
-    ids[5] = 0x25;
-    ids[6..10].copy_from_slice(&route.method.to_le_bytes());
-    Some(at + 10)
+/// A payload of any type, so that a program holds one copy of what encodes packets and not one for
+/// each of its messages.
+pub(crate) trait Payload {
+    /// As many bytes as the message may take, and no fewer than it does.
+    fn room(&self) -> usize;
+    /// Writes the payload field to the front of `place` and returns what is behind it.
+    fn write<'p>(&self, place: &'p mut [u8]) -> Option<&'p mut [u8]>;
 }
 
-fn encode_payload<T: Encode + ?Sized>(
-    place: &mut [u8],
-    start: usize,
-    payload: &T,
-) -> Option<usize> {
-    // A message that can never reach 128 bytes has a one-byte length, known without a first pass.
-    if T::MAX_LEN < 128 {
-        let body = start + 2;
-        // An empty message fits even where the place ends before its body would begin.
-        let len = payload.encode(place.get_mut(body..).unwrap_or_default())?;
-        if len == 0 {
-            return Some(start);
+/// A message as the payload.
+pub(crate) struct Of<'m, T: ?Sized>(pub(crate) &'m T);
+
+impl<T: Encode + ?Sized> Of<'_, T> {
+    /// A message that can never reach 128 bytes has a length of one byte, known without a first
+    /// pass.
+    const IS_SHORT: bool = T::MAX_LEN < 128;
+}
+
+impl<T: Encode + ?Sized> Payload for Of<'_, T> {
+    fn room(&self) -> usize {
+        if Self::IS_SHORT {
+            T::MAX_LEN
+        } else {
+            self.0.encoded_len()
         }
-        *place.get_mut(start)? = 0x2a;
-        *place.get_mut(start + 1)? = len as u8;
-        return body.checked_add(len);
     }
-    let len = payload.encoded_len();
-    if len == 0 {
-        return Some(start);
+
+    fn write<'p>(&self, place: &'p mut [u8]) -> Option<&'p mut [u8]> {
+        if Self::IS_SHORT {
+            // An empty message fits even where the place ends before its body would begin.
+            let len = self.0.encode(place.get_mut(2..).unwrap_or_default())?;
+            if len == 0 {
+                return Some(place);
+            }
+            let (head, rest) = place.split_first_chunk_mut()?;
+            *head = [PAYLOAD, len as u8];
+            return rest.get_mut(len..);
+        }
+        let len = self.0.encoded_len();
+        let rest = field(place, PAYLOAD, u32::try_from(len).ok()?)?;
+        let (body, rest) = rest.split_at_mut_checked(len)?;
+        (self.0.encode(body)? == len).then_some(rest)
     }
-    *place.get_mut(start)? = 0x2a;
-    let body = varint::write32(place, start + 1, u32::try_from(len).ok()?)?;
-    let end = body.checked_add(len)?;
-    (payload.encode(place.get_mut(body..end)?)? == len).then_some(end)
 }
 
-fn encode_tail(place: &mut [u8], mut at: usize, route: &Route, status: Status) -> Option<usize> {
-    if !status.is_ok() {
-        *place.get_mut(at)? = 0x30;
-        at = varint::write32(place, at + 1, status.code())?;
+/// No payload.
+pub(crate) struct Nothing;
+
+impl Payload for Nothing {
+    fn room(&self) -> usize {
+        0
     }
-    if route.call_id != 0 {
-        *place.get_mut(at)? = 0x38;
-        at = varint::write32(place, at + 1, route.call_id)?;
+
+    fn write<'p>(&self, place: &'p mut [u8]) -> Option<&'p mut [u8]> {
+        Some(place)
     }
-    Some(at)
+}
+
+/// A packet to be written.
+#[derive(Clone, Copy)]
+pub(crate) struct Draft<'a> {
+    pub(crate) packet_type: PacketType,
+    pub(crate) route: &'a Route,
+    pub(crate) payload: &'a dyn Payload,
+    pub(crate) status: Status,
+}
+
+impl<'a> Draft<'a> {
+    /// A packet without payload.
+    pub(crate) fn empty(packet_type: PacketType, route: &'a Route, status: Status) -> Self {
+        Draft {
+            packet_type,
+            route,
+            payload: &Nothing,
+            status,
+        }
+    }
+
+    /// Writes the packet to the front of `place` and returns its length; `None` where it does not
+    /// fit.
+    // One copy for all packets on small cores; elsewhere one for each message.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    #[cfg_attr(not(target_pointer_width = "32"), inline(always))]
+    pub(crate) fn write(&self, place: &mut [u8]) -> Option<usize> {
+        let room = place.len();
+        let rest = field(place, 0x08, self.packet_type.0)?;
+        let rest = field(rest, 0x10, self.route.channel)?;
+        let (ids, rest) = rest.split_first_chunk_mut::<10>()?;
+        ids[0] = 0x1d;
+        ids[1..5].copy_from_slice(&self.route.service.to_le_bytes());
+        ids[5] = 0x25;
+        ids[6..10].copy_from_slice(&self.route.method.to_le_bytes());
+        let rest = self.payload.write(rest)?;
+        let rest = field(rest, 0x30, self.status.code())?;
+        let rest = field(rest, 0x38, self.route.call_id)?;
+        room.checked_sub(rest.len())
+    }
+
+    /// Sends the packet by `port`; `Ok(false)` where it does not fit into a place of it.
+    pub(crate) fn send(&self, port: &dyn Port) -> Result<bool, SendError> {
+        let min = HEADER_MAX.saturating_add(self.payload.room());
+        let mut len = None;
+        port.send(min.min(port.mtu()), &mut |place| {
+            len = self.write(place);
+            len.unwrap_or(0)
+        })?;
+        Ok(len.is_some())
+    }
+}
+
+const PAYLOAD: u8 = 0x2a;
+
+/// Writes a varint field, or nothing where it is 0; returns what is behind it.
+#[inline(always)]
+fn field(place: &mut [u8], tag: u8, value: u32) -> Option<&mut [u8]> {
+    if value == 0 {
+        return Some(place);
+    }
+    long_field(place, tag, value)
+}
+
+#[cfg_attr(target_pointer_width = "32", inline(never))] // one copy for all fields
+fn long_field(place: &mut [u8], tag: u8, mut value: u32) -> Option<&mut [u8]> {
+    let (first, mut rest) = place.split_first_mut()?;
+    *first = tag;
+    loop {
+        let (first, behind) = rest.split_first_mut()?;
+        rest = behind;
+        *first = value as u8;
+        if value < 0x80 {
+            return Some(rest);
+        }
+        *first |= 0x80;
+        value >>= 7;
+    }
 }

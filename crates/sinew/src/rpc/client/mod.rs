@@ -314,10 +314,10 @@ impl<const CALLS: usize> Client<CALLS> {
         place: &mut [u8],
         now: Instant,
     ) -> (usize, Option<Event<'p>>) {
-        match Packet::decode(packet) {
-            Ok(packet) => self.handle_packet(&packet, place, now),
+        match &Packet::decode(packet) {
+            Ok(packet) => self.handle_packet(packet, place, now),
             Err(error) => {
-                self.refuse(error);
+                self.refuse(*error);
                 (0, None)
             }
         }

@@ -9,7 +9,7 @@
 use core::marker::PhantomData;
 
 use super::super::message::{Decode, Encode, MethodKind};
-use super::super::packet::{self, PacketType, Route};
+use super::super::packet::{self, Draft, Of, PacketType, Payload, Route};
 use super::super::status::Status;
 use super::slot::{FromSlot, Responder, Writer};
 use super::table::Table;
@@ -213,9 +213,11 @@ impl<'a> Call<'a> {
     }
 
     /// Makes sure that the call has an entry; `false` where every slot is in use.
+    // Here and below: one copy on small cores, where flash is short.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
     fn open(&mut self, kind: MethodKind) -> bool {
         if self.entry.is_none() {
-            self.entry = self.table.open(self.via.link, self.route, kind, self.now);
+            self.entry = self.table.open(self.via.link, &self.route, kind, self.now);
         }
         self.entry.is_some()
     }
@@ -229,16 +231,8 @@ impl<'a> Call<'a> {
     fn answer<R: Encode>(&mut self, result: Result<R, Stop>) {
         match result {
             Ok(response) => {
-                let len = packet::encode(
-                    self.place,
-                    PacketType::RESPONSE,
-                    &self.route,
-                    &response,
-                    Status::OK,
-                );
-                match len {
-                    Some(len) => self.written = len,
-                    None => self.does_not_fit(),
+                if !self.write(PacketType::RESPONSE, &Of(&response)) {
+                    self.write_empty(PacketType::SERVER_ERROR, Status::INTERNAL);
                 }
                 self.close();
             }
@@ -253,6 +247,7 @@ impl<'a> Call<'a> {
         });
     }
 
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
     fn stop(&mut self, stop: Stop) {
         match stop.0 {
             Reason::Status(status) => {
@@ -270,19 +265,33 @@ impl<'a> Call<'a> {
         }
     }
 
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
     fn undecodable(&mut self) {
         self.stats.undecodable = self.stats.undecodable.wrapping_add(1);
         self.write_empty(PacketType::SERVER_ERROR, Status::DATA_LOSS);
     }
 
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
     fn exhausted(&mut self) {
         self.stats.exhausted = self.stats.exhausted.wrapping_add(1);
         self.write_empty(PacketType::SERVER_ERROR, Status::RESOURCE_EXHAUSTED);
     }
 
-    fn does_not_fit(&mut self) {
-        self.stats.oversize = self.stats.oversize.wrapping_add(1);
-        self.write_empty(PacketType::SERVER_ERROR, Status::INTERNAL);
+    /// Writes a message into the place of this step; `false`, and counted, where it does not fit.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    fn write(&mut self, packet_type: PacketType, payload: &dyn Payload) -> bool {
+        let draft = Draft {
+            packet_type,
+            route: &self.route,
+            payload,
+            status: Status::OK,
+        };
+        let len = draft.write(self.place);
+        match len {
+            Some(len) => self.written = len,
+            None => self.stats.oversize = self.stats.oversize.wrapping_add(1),
+        }
+        len.is_some()
     }
 
     #[inline(never)] // one copy for all that refuses or ends a call
@@ -319,7 +328,7 @@ trait Deferring: core::fmt::Debug {
     ) -> Option<(&'static super::Slot, &'static dyn crate::link::Port)>;
     fn route(&self) -> Route;
     fn now(&self) -> Instant;
-    fn write_item(&mut self, write: &mut dyn FnMut(&mut [u8], &Route) -> Option<usize>) -> bool;
+    fn write_item(&mut self, item: &dyn Payload) -> bool;
 }
 
 impl Deferring for Call<'_> {
@@ -360,17 +369,8 @@ impl Deferring for Call<'_> {
         self.now
     }
 
-    fn write_item(&mut self, write: &mut dyn FnMut(&mut [u8], &Route) -> Option<usize>) -> bool {
-        match write(self.place, &self.route) {
-            Some(len) => {
-                self.written = len;
-                true
-            }
-            None => {
-                self.stats.oversize = self.stats.oversize.wrapping_add(1);
-                false
-            }
-        }
+    fn write_item(&mut self, item: &dyn Payload) -> bool {
+        self.write(PacketType::SERVER_STREAM, item)
     }
 }
 
@@ -481,10 +481,7 @@ impl<R: Encode> StreamCx<'_, Writer<R>> {
         let Calling::Link(call) = self.cx.call else {
             return Status::UNIMPLEMENTED.into();
         };
-        let fits = call.write_item(&mut |place, route| {
-            packet::encode(place, PacketType::SERVER_STREAM, route, item, Status::OK)
-        });
-        if fits {
+        if call.write_item(&Of(item)) {
             Stop(Reason::Sent)
         } else {
             Status::INTERNAL.into()

@@ -8,7 +8,7 @@
 use core::time::Duration;
 
 use super::message::MethodKind;
-use super::packet::{Packet, PacketError, PacketType};
+use super::packet::{Draft, Packet, PacketError, PacketType};
 use super::status::Status;
 use crate::link::{Port, SendError};
 use crate::time::{Instant, micros};
@@ -322,21 +322,17 @@ impl<const CALLS: usize> Server<CALLS> {
                     &mut self.stats.dropped,
                 ),
             };
-            let mut write = |place: &mut [u8]| {
-                super::packet::encode_empty(place, packet_type, &entry.route, status).unwrap_or(0)
-            };
-            let write: &mut dyn FnMut(&mut [u8]) -> usize = &mut write;
+            let draft = Draft::empty(packet_type, &entry.route, status);
             // Behind what the responder has sent, where there is one: through the same port.
             let written = match via.port_for(entry.kind) {
                 Some(port) if entry.taken => {
-                    let min = super::packet::HEADER_MAX.min(port.mtu());
-                    if let Err(error) = port.send(min, write) {
+                    if let Err(error) = draft.send(port) {
                         done = Err(error);
                         continue;
                     }
                     0
                 }
-                _ => write(place),
+                _ => draft.write(place).unwrap_or(0),
             };
             count(counter);
             let mut step = Call {
@@ -419,7 +415,7 @@ impl<const CALLS: usize> Server<CALLS> {
             slots: self.slots,
             book: &mut self.book,
         };
-        let index = table.open(via.link, route, M::ID.kind, now)?;
+        let index = table.open(via.link, &route, M::ID.kind, now)?;
         let entry = self.book.entries.get_mut(index)?;
         entry.taken = true;
         Some(Writer::build(

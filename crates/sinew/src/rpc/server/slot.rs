@@ -21,7 +21,7 @@ use core::sync::atomic::Ordering;
 use loom::sync::atomic::AtomicU32;
 
 use super::super::message::Encode;
-use super::super::packet::{self, Nothing, Of, PacketType, Payload, Route};
+use super::super::packet::{Draft, Nothing, Of, PacketType, Payload, Route};
 use super::super::status::Status;
 use crate::link::{Port, SendError};
 
@@ -165,14 +165,13 @@ impl Ticket {
             method: self.method,
             call_id: self.slot.call_id.load(Ordering::Relaxed),
         };
-        let min = packet::HEADER_MAX.saturating_add(payload.len());
-        let mut fits = false;
-        self.port.send(min.min(self.port.mtu()), &mut |place| {
-            let len = packet::encode_any(place, packet_type, &route, payload, status);
-            fits = len.is_some();
-            len.unwrap_or(0)
-        })?;
-        if !fits {
+        let draft = Draft {
+            packet_type,
+            route: &route,
+            payload,
+            status,
+        };
+        if !draft.send(self.port)? {
             return Err(AnswerError::TooLarge);
         }
         self.sent = self.sent.wrapping_add(1) & COUNT;

@@ -25,7 +25,8 @@ pub(super) struct Entry {
     pub(super) generation: u32,
     /// Newer calls have higher numbers.
     pub(super) order: u32,
-    pub(super) deadline: Instant,
+    /// The last sign of life from either side.
+    pub(super) heard: Instant,
     /// `done` as last seen (a responder is born with its generation there): a change is a sign of
     /// life.
     pub(super) seen: u32,
@@ -46,9 +47,29 @@ impl Entry {
         taken: false,
         generation: 0,
         order: 0,
-        deadline: Instant::FAR,
+        heard: Instant::START,
         seen: 0,
     };
+
+    /// What its responder has done; as if it had sent nothing where there is none.
+    // Here and below: one copy on small cores, where flash is short.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    fn progress(&self, slot: &Slot) -> Progress {
+        if self.taken {
+            slot.progress(self.generation)
+        } else {
+            Progress::Working(self.seen)
+        }
+    }
+
+    /// Whether a new call can have it: no responder of the last one lives.
+    fn is_free(&self, slot: &Slot) -> bool {
+        match self.progress(slot) {
+            Progress::Working(_) => !self.open && !self.taken,
+            Progress::Dropped => !self.open,
+            Progress::Finished => true,
+        }
+    }
 }
 
 /// A call that must be ended by the engine.
@@ -85,8 +106,8 @@ impl Book<[Entry]> {
     /// When the first open call must end.
     pub(super) fn deadline(&self) -> Instant {
         let open = self.entries.iter().filter(|entry| entry.open);
-        let deadlines = open.take(self.live).map(|entry| entry.deadline);
-        deadlines.min().unwrap_or(Instant::FAR)
+        let heard = open.take(self.live).map(|entry| entry.heard).min();
+        heard.map_or(Instant::FAR, |heard| heard.after_micros(self.lifetime))
     }
 }
 
@@ -98,104 +119,105 @@ pub(super) struct Table<'a> {
 }
 
 impl Table<'_> {
-    /// Frees the entry where its responder has finished.
-    fn settle(&mut self, index: usize) {
-        let (Some(entry), Some(slot)) = (self.book.entries.get_mut(index), self.slots.get(index))
-        else {
-            return;
-        };
-        if entry.open && entry.taken && slot.progress(entry.generation) == Progress::Finished {
-            self.close(index);
+    /// An entry with its slot.
+    #[inline(always)]
+    fn at(&mut self, index: usize) -> Option<(&mut Entry, &'static Slot)> {
+        Some((self.book.entries.get_mut(index)?, self.slots.get(index)?))
+    }
+
+    /// Frees the entries whose responder has finished.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    fn settle(&mut self) {
+        for index in 0..self.book.entries.len() {
+            if let Some((entry, slot)) = self.at(index)
+                && entry.open
+                && entry.progress(slot) == Progress::Finished
+            {
+                self.close(index);
+            }
         }
     }
 
     /// The open call of this key; an open id, on either side, matches any call of the method
     /// (specs/pw_rpc.md, section 4). The same id goes before an open one, then the newest, so that
     /// an unrequested stream takes no packet from a call that was requested.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
     pub(super) fn find(&mut self, link: LinkId, route: &Route) -> Option<usize> {
         if self.book.live == 0 {
             return None;
         }
-        let mut found: Option<(usize, (bool, u32))> = None;
-        for index in 0..self.book.entries.len() {
-            self.settle(index);
-            let Some(entry) = self.book.entries.get(index) else {
-                break;
-            };
+        self.settle();
+        let mut found = None;
+        let mut best = 0;
+        for (index, entry) in self.book.entries.iter().enumerate() {
             if !entry.open || entry.link != link || !entry.route.same_method(route) {
                 continue;
             }
             let same_id = entry.route.call_id == route.call_id;
             let matches = same_id || is_open_id(entry.route.call_id) || is_open_id(route.call_id);
-            let rank = (same_id, entry.order);
-            if matches && found.is_none_or(|(_, best)| rank > best) {
-                found = Some((index, rank));
+            let rank = u64::from(same_id) << 32 | u64::from(entry.order);
+            if matches && rank >= best {
+                (found, best) = (Some(index), rank);
             }
         }
-        let (index, _) = found?;
-        if let (Some(entry), Some(slot)) = (self.book.entries.get_mut(index), self.slots.get(index))
-            && is_open_id(entry.route.call_id)
-            && !is_open_id(route.call_id)
-        {
+        let (entry, slot) = self.at(found?)?;
+        if is_open_id(entry.route.call_id) && !is_open_id(route.call_id) {
             entry.route.call_id = route.call_id;
             slot.set_call_id(route.call_id);
+        }
+        found
+    }
+
+    /// Opens an entry; `None` where every slot is in use.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    pub(super) fn open(
+        &mut self,
+        link: LinkId,
+        route: &Route,
+        kind: MethodKind,
+        now: Instant,
+    ) -> Option<usize> {
+        let index = (0..self.book.entries.len()).find(|&index| {
+            self.at(index)
+                .is_some_and(|(entry, slot)| entry.is_free(slot))
+        })?;
+        let order = self.book.newest.wrapping_add(1);
+        self.book.newest = order;
+        let (entry, slot) = self.at(index)?;
+        let was_open = entry.open;
+        let generation = slot.open(route.call_id);
+        *entry = Entry {
+            route: *route,
+            link,
+            kind,
+            ended: false,
+            open: true,
+            taken: false,
+            generation,
+            order,
+            heard: now,
+            seen: generation,
+        };
+        if !was_open {
+            self.book.live += 1;
         }
         Some(index)
     }
 
-    /// Opens an entry; `None` where every slot is in use.
-    pub(super) fn open(
-        &mut self,
-        link: LinkId,
-        route: Route,
-        kind: MethodKind,
-        now: Instant,
-    ) -> Option<usize> {
-        for index in 0..self.book.entries.len().min(self.slots.len()) {
-            self.settle(index);
-            let (entry, slot) = (self.book.entries.get_mut(index)?, self.slots.get(index)?);
-            let responder_lives =
-                entry.taken && matches!(slot.progress(entry.generation), Progress::Working(_));
-            if entry.open || responder_lives {
-                continue;
-            }
-            let generation = slot.open(route.call_id);
-            self.book.live += 1;
-            self.book.newest = self.book.newest.wrapping_add(1);
-            *entry = Entry {
-                route,
-                link,
-                kind,
-                ended: false,
-                open: true,
-                taken: false,
-                generation,
-                order: self.book.newest,
-                deadline: now.after_micros(self.book.lifetime),
-                seen: generation,
-            };
-            return Some(index);
-        }
-        None
-    }
-
     /// Closes the call for good: its responder's next send says so.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
     pub(super) fn close(&mut self, index: usize) {
-        if let (Some(entry), Some(slot)) = (self.book.entries.get_mut(index), self.slots.get(index))
-        {
-            if entry.open {
-                entry.open = false;
-                self.book.live = self.book.live.saturating_sub(1);
-            }
+        if let Some((entry, slot)) = self.at(index) {
+            let was_open = core::mem::replace(&mut entry.open, false);
             slot.close();
+            self.book.live = self.book.live.saturating_sub(usize::from(was_open));
         }
     }
 
     /// The call's entry, with a sign of life from the client noted.
     pub(super) fn touch(&mut self, index: usize, now: Instant) -> Option<&mut Entry> {
-        let deadline = now.after_micros(self.book.lifetime);
         let entry = self.book.entries.get_mut(index)?;
-        entry.deadline = deadline;
+        entry.heard = now;
         Some(entry)
     }
 
@@ -204,23 +226,26 @@ impl Table<'_> {
     }
 
     /// Whether a call of this link must be ended at `now`: a responder that sent something since
-    /// the last look has its deadline moved.
+    /// the last look counts as heard. One that has finished frees its entry.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
     pub(super) fn overdue(&mut self, index: usize, link: LinkId, now: Instant) -> Option<Overdue> {
-        self.settle(index);
-        let (entry, slot) = (self.book.entries.get_mut(index)?, self.slots.get(index)?);
+        let lifetime = self.book.lifetime;
+        let (entry, slot) = self.at(index)?;
         if !entry.open || entry.link != link {
             return None;
         }
-        if entry.taken {
-            match slot.progress(entry.generation) {
-                Progress::Dropped => return Some(Overdue::Dropped),
-                Progress::Working(word) if word != entry.seen => {
-                    entry.seen = word;
-                    entry.deadline = now.after_micros(self.book.lifetime);
-                }
-                _ => {}
+        match entry.progress(slot) {
+            Progress::Finished => {
+                self.close(index);
+                return None;
             }
+            Progress::Dropped => return Some(Overdue::Dropped),
+            Progress::Working(word) if word != entry.seen => {
+                entry.seen = word;
+                entry.heard = now;
+            }
+            Progress::Working(_) => {}
         }
-        (now >= entry.deadline).then_some(Overdue::Expired)
+        (now >= entry.heard.after_micros(lifetime)).then_some(Overdue::Expired)
     }
 }
