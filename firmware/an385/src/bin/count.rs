@@ -11,6 +11,7 @@ use core::ops::Range;
 use an385::{Kinds, MTU, board, lock::Masked};
 use sinew::frame::hdlc::{self, Decoder, RPC_ADDRESS};
 use sinew::link::{Rx, Tx, queue};
+use sinew::rpc::packet::HEADER_MAX;
 use sinew::rpc::{
     Channels, Client, DEFAULT_TIMEOUT, Decode, Event, Method, Received, Server, Slot, Status, Via,
 };
@@ -38,6 +39,8 @@ struct Both {
     server: Server<4>,
     services: Kinds,
     now: Instant,
+    /// For what the client says to a stray packet.
+    reply: [u8; HEADER_MAX],
 }
 
 impl Both {
@@ -81,8 +84,7 @@ impl Both {
         server.1.release();
 
         let packet = client.1.peek().ok()??;
-        let mut none = [0; 32];
-        let (_, event) = self.client.handle(packet, &mut none, self.now);
+        let (_, event) = self.client.handle(packet, &mut self.reply, self.now);
         let n = response(event);
         client.1.release();
         n
@@ -142,6 +144,7 @@ extern "C" fn main() -> ! {
         server: Server::new(&SLOTS),
         services: an385::kinds(),
         now: Instant::from_micros(1),
+        reply: [0; HEADER_MAX],
     };
     let (mut there, mut back) = ([0; MTU], [0; MTU]);
     // Call ids from 2 to 127 fit into one byte on the wire, as 21 and 42 do.
