@@ -444,7 +444,7 @@ impl<L: Link, const CALLS: usize, const INBOX: usize> Inner<L, CALLS, INBOX> {
 }
 
 /// At least as long as the packet around this message, and no longer than needed to be sure.
-fn packet_len<T: Encode + ?Sized>(message: &T) -> usize {
+pub(crate) fn packet_len<T: Encode + ?Sized>(message: &T) -> usize {
     let len = if T::MAX_LEN <= 128 {
         T::MAX_LEN
     } else {
