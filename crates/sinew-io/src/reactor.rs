@@ -1,7 +1,8 @@
 //! Wakes wakers when descriptors become ready: what `arm` on a carrier of this crate rests on.
 //!
-//! One thread for the whole program, started when first needed. The blocking drivers sleep in
-//! poll(2) themselves and reach it only when a peer does not take what is sent to it.
+//! One thread for the whole program, started when first needed. The blocking drivers sleep by
+//! themselves; they reach it only when a peer does not take what is sent to it, and for a thread
+//! link's time-outs.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

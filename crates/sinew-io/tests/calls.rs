@@ -2,10 +2,41 @@
 
 mod support;
 
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
 use sinew::rpc::{CallError, Status};
 use sinew_demo::{Num, cache, exercise, kinds};
 use sinew_io::{AnyLink, Client, Endpoint, connect};
 use support::*;
+
+/// Two devices that are joined by a line: what one sends, the other receives.
+fn serial_line() -> (PathBuf, PathBuf) {
+    let ((near, near_path), (far, far_path)) = (pty(), pty());
+    let (near, far) = (File::from(near), File::from(far));
+    for (mut from, mut to) in [
+        (near.try_clone().unwrap(), far.try_clone().unwrap()),
+        (far, near),
+    ] {
+        std::thread::spawn(move || {
+            let mut bytes = [0; 256];
+            loop {
+                match from.read(&mut bytes) {
+                    Ok(count) => to.write_all(&bytes[..count]).unwrap(),
+                    // Nobody has opened the device, or everybody has closed it.
+                    Err(_) => std::thread::sleep(Duration::from_millis(1)),
+                }
+            }
+        });
+    }
+    (near_path, far_path)
+}
+
+fn serial(path: &Path) -> Endpoint {
+    format!("serial:{}", path.display()).parse().unwrap()
+}
 
 /// Every kind of call, one after another and interleaved.
 fn all_kinds(client: &Client<AnyLink>) {
@@ -54,6 +85,14 @@ fn all_kinds_over_unix() {
 #[test]
 fn all_kinds_over_udp() {
     serves_all_kinds("udp");
+}
+
+#[test]
+fn all_kinds_over_a_serial_line() {
+    let (near, far) = serial_line();
+    let server = server();
+    let _listening = server.listen(&serial(&far)).unwrap();
+    all_kinds(&connect(&serial(&near)).unwrap());
 }
 
 #[test]

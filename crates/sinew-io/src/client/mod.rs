@@ -1,5 +1,5 @@
 //! A blocking client, driven inline in the caller's thread: no thread of its own, and no
-//! allocation after it is made.
+//! allocation after its first calls.
 //!
 //! `&Client` is what generated clients are made over. Several streams and unary calls can be in
 //! flight at the same time from one thread: while one is waited for, what arrives for the others
