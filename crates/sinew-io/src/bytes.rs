@@ -18,7 +18,7 @@ use sinew::link::{RecvError, Rx, SendError, Tx};
 
 use crate::link::{Link, Traffic, Want};
 use crate::reactor::{self, Ready, Source};
-use crate::sleep::Sleeper;
+use crate::sleep::{Sleeper, reading, writing};
 use crate::{lock, nonblocking};
 
 /// Bytes that one read takes at most.
@@ -81,9 +81,13 @@ impl Link for ByteLink {
     }
 
     fn wait(&mut self, want: Want, timeout: Option<Duration>) {
-        let write = (want != Want::Packet).then(|| self.tx.out.fd.as_fd());
-        self.sleeper
-            .sleep(self.rx.inp.inner().as_fd(), write, timeout);
+        let (read, write) = (reading(self.rx.inp.inner()), writing(&self.tx.out.fd));
+        match want {
+            Want::Packet => self.sleeper.sleep(read, None, timeout),
+            // The packet that the driver cannot take up yet would wake it again and again.
+            Want::Place if self.rx.peeked => self.sleeper.sleep(write, None, timeout),
+            Want::Place | Want::Idle => self.sleeper.sleep(read, Some(write), timeout),
+        }
     }
 
     fn waker(&mut self) -> Waker {

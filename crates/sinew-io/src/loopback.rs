@@ -49,8 +49,8 @@ impl<S: Service, const CALLS: usize> Link for Loopback<S, CALLS> {
                 Next::Turn if want == Want::Place => return,
                 Next::Turn => {}
                 // Somebody else answers, later: he rings.
-                Next::Sleep(_, soon) => {
-                    self.turns.arm(&self.near.waker());
+                Next::Sleep(far, soon) => {
+                    self.turns.arm(&self.near.waker(), far);
                     return self.near.wait(want, timeout.into_iter().chain(soon).min());
                 }
                 Next::End => return,

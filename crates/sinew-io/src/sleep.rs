@@ -1,6 +1,6 @@
 //! Sleeping on descriptors, and being woken from elsewhere.
 
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Wake, Waker};
@@ -19,6 +19,16 @@ pub(crate) fn timespec(span: Duration) -> Timespec {
 /// How often a sleeper looks that nobody can wake, for want of a descriptor.
 const POLL: Duration = Duration::from_millis(20);
 
+/// To sleep until `fd` can be read, or has ended.
+pub(crate) fn reading(fd: &impl AsFd) -> PollFd<'_> {
+    PollFd::new(fd, PollFlags::IN)
+}
+
+/// To sleep until `fd` can be written, or has ended.
+pub(crate) fn writing(fd: &impl AsFd) -> PollFd<'_> {
+    PollFd::new(fd, PollFlags::OUT)
+}
+
 /// Sleeps in poll(2). The doorbell exists only where somebody asks for its waker.
 #[derive(Default)]
 pub(crate) struct Sleeper {
@@ -26,11 +36,11 @@ pub(crate) struct Sleeper {
 }
 
 impl Sleeper {
-    /// Until `read` can be read, `write` written, the waker was called, or time is up.
+    /// Until one of the descriptors is ready, the waker was called, or time is up.
     pub(crate) fn sleep(
         &mut self,
-        read: BorrowedFd<'_>,
-        write: Option<BorrowedFd<'_>>,
+        one: PollFd<'_>,
+        other: Option<PollFd<'_>>,
         timeout: Option<Duration>,
     ) {
         let deaf = self.bell.as_ref().is_some_and(|bell| bell.fd.is_none());
@@ -42,11 +52,7 @@ impl Sleeper {
         let timeout = timeout.map(timespec);
         let bell = self.bell.as_ref().and_then(|bell| bell.fd.as_ref());
         // Unused entries are copies of the first, so that there is no allocation.
-        let mut fds: [_; 3] =
-            std::array::from_fn(|_| PollFd::from_borrowed_fd(read, PollFlags::IN));
-        if let Some(write) = write {
-            fds[1] = PollFd::from_borrowed_fd(write, PollFlags::OUT);
-        }
+        let mut fds = [one.clone(), other.unwrap_or_else(|| one.clone()), one];
         if let Some(bell) = bell {
             fds[2] = PollFd::new(bell, PollFlags::IN);
         }

@@ -4,7 +4,6 @@
 //! socket itself drops is counted.
 
 use std::net::UdpSocket;
-use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
@@ -14,7 +13,7 @@ use sinew::link::{RecvError, Rx, SendError, Tx};
 
 use crate::link::{Link, Traffic, Want};
 use crate::reactor::Ready;
-use crate::sleep::Sleeper;
+use crate::sleep::{Sleeper, reading, writing};
 
 /// A link to one peer over a connected socket.
 pub struct UdpLink {
@@ -64,9 +63,13 @@ impl Link for UdpLink {
     }
 
     fn wait(&mut self, want: Want, timeout: Option<Duration>) {
-        let write = (want != Want::Packet).then(|| self.tx.fd.inner().as_fd());
-        self.sleeper
-            .sleep(self.rx.fd.inner().as_fd(), write, timeout);
+        let (read, write) = (reading(self.rx.fd.inner()), writing(self.tx.fd.inner()));
+        match want {
+            Want::Packet => self.sleeper.sleep(read, None, timeout),
+            // The packet that the driver cannot take up yet would wake it again and again.
+            Want::Place if self.rx.peeked => self.sleeper.sleep(write, None, timeout),
+            Want::Place | Want::Idle => self.sleeper.sleep(read, Some(write), timeout),
+        }
     }
 
     fn waker(&mut self) -> Waker {

@@ -22,7 +22,7 @@ use crate::endpoint::{Address, Endpoint};
 use crate::link::Link;
 use crate::lock;
 use crate::open::{self, ConnectError};
-use crate::sleep::Sleeper;
+use crate::sleep::{Sleeper, reading};
 
 /// Why an endpoint cannot be served.
 pub enum ListenError {
@@ -223,7 +223,7 @@ impl<S: Service + Send + 'static, const CALLS: usize> Server<S, CALLS> {
                 match accept() {
                     Ok(link) => threads.extend(self.start(control, link, channel)),
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                        sleeper.sleep(listener, None, None);
+                        sleeper.sleep(reading(&listener), None, None);
                     }
                     // The client has gone already, or there are no descriptors left: not at once
                     // again.

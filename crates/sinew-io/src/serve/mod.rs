@@ -20,7 +20,7 @@ use sinew::link::Tx;
 use sinew::rpc::{self, Service, Slot};
 
 use crate::Clock;
-use crate::link::Link;
+use crate::link::{Link, Want};
 use crate::lock;
 
 mod lane;
@@ -198,7 +198,7 @@ impl<S: Service, const CALLS: usize> Turns<S, CALLS> {
     }
 
     /// Wakes `waker` when there is something to send that other threads have answered.
-    pub(crate) fn arm(&mut self, waker: &Waker) {
-        self.seat.arm(waker);
+    pub(crate) fn arm(&mut self, waker: &Waker, want: Want) {
+        self.seat.arm(waker, want);
     }
 }

@@ -46,7 +46,7 @@ pub(super) fn run<L: Link, S: Service, const CALLS: usize>(
         match turn(link, seat, clock, &mut moved) {
             Next::Turn => {}
             Next::Sleep(want, timeout) => {
-                seat.arm(&waker);
+                seat.arm(&waker, want);
                 link.wait(want, timeout);
             }
             Next::End => return,

@@ -9,6 +9,7 @@ use sinew::time::Instant;
 
 use super::lane::{Lane, LaneEnd};
 use super::{Engine, LinkEvent, Shared};
+use crate::link::Want;
 use crate::lock;
 
 /// The lanes of a link id; used again when no responder points at them any more.
@@ -120,9 +121,15 @@ impl<S: Service, const CALLS: usize> Seat<S, CALLS> {
         self.urgent.take_ring() | self.bulk.take_ring()
     }
 
-    pub(super) fn arm(&mut self, waker: &Waker) {
-        self.urgent.arm(waker);
-        self.bulk.arm(waker);
+    /// Wakes `waker` when a lane has something that can leave. What waits in a lane for the
+    /// carrier does not: it would do so again and again.
+    pub(super) fn arm(&mut self, waker: &Waker, want: Want) {
+        if want != Want::Place {
+            self.urgent.arm(waker);
+        }
+        if want == Want::Packet {
+            self.bulk.arm(waker);
+        }
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::io::ErrorKind::{Interrupted, WouldBlock};
 use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::AsFd;
 
 use sinew::rpc::Service;
 use sinew::time::Instant;
@@ -11,7 +10,8 @@ use super::Server;
 use super::listen::Control;
 use super::seat::Seat;
 use crate::endpoint::Endpoint;
-use crate::sleep::Sleeper;
+use crate::link::Want;
+use crate::sleep::{Sleeper, reading, writing};
 
 /// Addresses that are remembered at the same time.
 const PEERS: usize = 32;
@@ -78,11 +78,12 @@ pub(super) fn run<S: Service, const CALLS: usize>(
             if received || moved || (busy && room) {
                 continue;
             }
+            let want = if room { Want::Packet } else { Want::Place };
             for peer in &mut peers {
-                peer.seat.arm(&waker);
+                peer.seat.arm(&waker, want);
             }
             let timeout = (deadline != Instant::FAR).then(|| deadline.since(now));
-            sleeper.sleep(socket.as_fd(), (!room).then(|| socket.as_fd()), timeout);
+            sleeper.sleep(reading(socket), (!room).then(|| writing(socket)), timeout);
         }
     });
 }

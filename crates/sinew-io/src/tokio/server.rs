@@ -38,11 +38,12 @@ pub async fn serve<S: Service, const CALLS: usize>(
                 Next::Turn => {}
                 Next::End => return Poll::Ready(()),
                 Next::Sleep(want, timeout) => {
-                    turns.arm(&waker);
-                    if want != Want::Packet {
-                        link.tx.arm(&waker);
+                    turns.arm(&waker, want);
+                    // A packet cannot be taken up without a place: it would wake again and again.
+                    match want {
+                        Want::Place => link.tx.arm(&waker),
+                        Want::Packet | Want::Idle => link.rx.arm(&waker),
                     }
-                    link.rx.arm(&waker);
                     if let Some(timeout) = timeout {
                         timer.as_mut().reset(after(timeout));
                         if timer.as_mut().poll(cx).is_ready() {
