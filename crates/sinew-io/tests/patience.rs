@@ -15,7 +15,7 @@ use sinew::rpc::packet::{PacketType, Route, encode};
 use sinew::rpc::{Method, Status};
 use sinew_demo::{Num, kinds};
 use sinew_io::bytes::ByteLink;
-use sinew_io::{Link, Want};
+use sinew_io::{Link, Server, Want};
 use support::*;
 
 /// A carrier that takes a few packets, then none, and brings a request for an endless stream.
@@ -97,8 +97,27 @@ impl Link for Stuck {
     }
 }
 
-#[test]
-fn stream_that_waits_for_the_carrier_does_not_wake_its_driver() {
+impl Stuck {
+    fn asking_for_a_stream() -> Stuck {
+        let packet = endless_count();
+        Stuck {
+            tx: Full {
+                room: 3,
+                place: [0; 256],
+            },
+            rx: Requests {
+                packet,
+                left: 1,
+                closed: false,
+            },
+            rung: Arc::default(),
+            waits: 0,
+        }
+    }
+}
+
+/// A REQUEST for a stream that does not end.
+fn endless_count() -> Vec<u8> {
     let mut packet = vec![0; 64];
     let route = Route::new(1, kinds::method::Count::ID, 5);
     let request = Num { n: u32::MAX };
@@ -111,19 +130,12 @@ fn stream_that_waits_for_the_carrier_does_not_wake_its_driver() {
     )
     .unwrap();
     packet.truncate(len);
-    let mut link = Stuck {
-        tx: Full {
-            room: 3,
-            place: [0; 256],
-        },
-        rx: Requests {
-            packet,
-            left: 1,
-            closed: false,
-        },
-        rung: Arc::default(),
-        waits: 0,
-    };
+    packet
+}
+
+#[test]
+fn stream_that_waits_for_the_carrier_does_not_wake_its_driver() {
+    let mut link = Stuck::asking_for_a_stream();
     assert!(server().serve(&mut link, 1));
     assert_eq!(link.waits, 4);
 }
@@ -152,4 +164,26 @@ fn packet_in_hand_does_not_wake_a_driver_that_waits_for_a_place() {
     drop(link);
     // The link has closed with unread packets, which some systems report as an error.
     let _ = reader.join().unwrap();
+}
+
+#[test]
+fn stream_to_a_peer_that_closed_its_reading_side_ends_the_link() {
+    let (requests, read) = UnixStream::pair().unwrap();
+    let mut frame = [0; 128];
+    let len = Framing::HDLC.encode(&endless_count(), &mut frame).unwrap();
+    std::io::Write::write_all(&mut &requests, &frame[..len]).unwrap();
+    let (answers, write) = UnixStream::pair().unwrap();
+    drop(answers);
+    let mut link = ByteLink::pipes(read.into(), write.into(), Framing::HDLC, 1024).unwrap();
+    // Would not return: requests can still come.
+    assert!(server().serve(&mut link, 1));
+}
+
+#[test]
+fn stream_of_the_last_link_is_let_go_with_it() {
+    let server = Server::<_, 64>::with_capacities(services(), 1);
+    for _ in 0..3 {
+        let mut link = Stuck::asking_for_a_stream();
+        assert!(server.serve(&mut link, 1), "the seat is still taken");
+    }
 }

@@ -117,26 +117,30 @@ impl LaneEnd {
         self.rx.release();
     }
 
-    /// Moves up to `limit` packets to the carrier: how many, and whether it is full.
-    pub(super) fn pump<T: Tx + ?Sized>(&mut self, tx: &mut T, limit: usize) -> (usize, bool) {
+    /// Moves up to `limit` packets to the carrier: how many, and what stopped it.
+    pub(super) fn pump<T: Tx + ?Sized>(
+        &mut self,
+        tx: &mut T,
+        limit: usize,
+    ) -> (usize, Option<SendError>) {
         for moved in 0..limit {
             let Some(packet) = self.peek() else {
-                return (moved, false);
+                return (moved, None);
             };
             match tx.place(packet.len()) {
                 Ok(place) => {
                     if let Some(front) = place.get_mut(..packet.len()) {
                         front.copy_from_slice(packet);
                     }
-                    // A carrier that closes here says so to the receive step.
+                    // A carrier that closes here says so at the next place.
                     let _ = tx.commit(packet.len());
                 }
-                Err(SendError::Full) => return (moved, true),
-                Err(_) => {}
+                Err(error @ (SendError::Full | SendError::Closed)) => return (moved, Some(error)),
+                Err(SendError::TooLarge) => {}
             }
             self.release();
         }
-        (limit, false)
+        (limit, None)
     }
 
     /// Wakes `waker` at the next packet or ring. Costs nothing while that has not happened.

@@ -16,7 +16,7 @@ const BULK_BURST: usize = 8;
 /// How long a service that asks to be polled may have to wait while another link is stuck.
 const RETRY: Duration = Duration::from_millis(5);
 
-/// What a receive step came to.
+/// What a step came to.
 enum Step {
     Done,
     Wait(Want),
@@ -65,6 +65,7 @@ pub(super) fn turn<L: Link, S: Service, const CALLS: usize>(
     let now = clock.now();
     let mut received = false;
     let mut want = None;
+    let mut closed = false;
     for _ in 0..BURST {
         match receive(link, seat, now) {
             Step::Done => received = true,
@@ -77,14 +78,25 @@ pub(super) fn turn<L: Link, S: Service, const CALLS: usize>(
     }
     // After packets have been moved there is room in the lanes for what services have to send.
     if seat.take_ring() | *moved | (seat.is_busy && !received) || now >= seat.deadline {
-        want = poll(link, seat, now).or(want);
+        match poll(link, seat, now) {
+            Step::Wait(what) => want = Some(what),
+            Step::Closed => closed = true,
+            Step::Done => {}
+        }
     }
-    let (urgent, urgent_full) = seat.urgent.pump(link.halves().0, BURST);
+    let (urgent, mut stop) = seat.urgent.pump(link.halves().0, BURST);
     link.halves().0.flush();
+    let urgent_full = stop == Some(SendError::Full);
     let mut bulk = 0;
     if link.is_idle() {
-        bulk = seat.bulk.pump(link.halves().0, BULK_BURST).0;
+        let (moved, bulk_stop) = seat.bulk.pump(link.halves().0, BULK_BURST);
+        (bulk, stop) = (moved, stop.or(bulk_stop));
         link.halves().0.flush();
+    }
+    closed |= stop == Some(SendError::Closed);
+    if closed && want == Some(Want::Packet) {
+        // The peer has been heard out and takes nothing any more.
+        return Next::End;
     }
     *moved = urgent + bulk > 0;
     let Some(mut want) = want.filter(|_| !*moved) else {
@@ -130,27 +142,27 @@ fn receive<L: Link, S: Service, const CALLS: usize>(
     Step::Done
 }
 
-/// Polls the engine for this link; what to wait for, where there is no place now.
+/// Polls the engine for this link.
 fn poll<L: Link, S: Service, const CALLS: usize>(
     link: &mut L,
     seat: &mut Seat<S, CALLS>,
     now: Instant,
-) -> Option<Want> {
+) -> Step {
     let tx = link.halves().0;
     for _ in 0..=CALLS {
         let place = match tx.place(tx.mtu()) {
             Ok(place) => place,
-            Err(SendError::Full) => return Some(Want::Place),
-            Err(_) => return None,
+            Err(SendError::Full) => return Step::Wait(Want::Place),
+            Err(_) => return Step::Closed,
         };
         let result = seat.poll(place, now);
         let _ = tx.commit(*result.as_ref().unwrap_or(&0));
         match result {
-            Ok(0) => return None,
+            Ok(0) => return Step::Done,
             Ok(_) => {}
             // A lane is full: it is emptied next, then this is called again.
-            Err(_) => return None,
+            Err(_) => return Step::Done,
         }
     }
-    None
+    Step::Done
 }

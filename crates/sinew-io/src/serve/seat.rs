@@ -143,6 +143,9 @@ impl<S: Service, const CALLS: usize> Drop for Seat<S, CALLS> {
             links,
         } = &mut *engine;
         server.link_down(&self.via, services, now);
+        // Perhaps nobody is left who would: streams to this link are let go, so that its seat and
+        // its call slots become free.
+        services.poll(now);
         // Not before its lanes are closed, which happens when the fields are dropped: `open`
         // refuses until then.
         if let Some(lanes) = links.get_mut(usize::from(self.via.link)) {
