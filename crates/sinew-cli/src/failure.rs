@@ -181,8 +181,8 @@ impl Failure {
     }
 }
 
-/// A status that pw_rpc does not define is UNKNOWN to the shell.
+/// A status that pw_rpc does not define is UNKNOWN to the shell, and so is a failure with OK.
 fn code(status: Status) -> u8 {
     let known = status.name().and_then(|_| u8::try_from(status.code()).ok());
-    known.unwrap_or(2)
+    known.filter(|&code| code > 0).unwrap_or(2)
 }

@@ -43,9 +43,10 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            let help = error.exit_code() == 0;
-            return match error.print() {
-                Ok(()) if help => ExitCode::SUCCESS,
+            // Whoever closed the output has seen enough.
+            let _ = error.print();
+            return match error.exit_code() {
+                0 => ExitCode::SUCCESS,
                 _ => ExitCode::from(failure::USAGE),
             };
         }
@@ -61,8 +62,8 @@ fn main() -> ExitCode {
         Err(failure) => {
             let code = failure.exit_code();
             match failure {
-                Failure::Mistakes(report) => eprintln!("{report}"),
-                failure => eprint!("{:?}", miette::Report::new(failure)),
+                Failure::Mistakes(report) => output::note(&report.to_string()),
+                failure => output::note(format!("{:?}", miette::Report::new(failure)).trim_end()),
             }
             ExitCode::from(code)
         }

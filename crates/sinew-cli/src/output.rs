@@ -1,4 +1,4 @@
-//! Lines on standard output.
+//! Lines on standard output, and notes on standard error.
 
 use std::io::{ErrorKind, Write};
 
@@ -12,4 +12,9 @@ pub fn line(text: &str) -> Result<(), Failure> {
         Err(error) => Err(Failure::internal("cannot write to standard output", error)),
         Ok(()) => Ok(()),
     }
+}
+
+/// Writes a line to standard error. Where that is closed or full, nobody is to be told.
+pub fn note(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
 }

@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Sender, channel};
 
 use sinew_demo::{CacheService, KindsService, cache, kinds};
-use sinew_io::serve::{LinkEvent, ListenError, Listening};
+use sinew_io::serve::{LinkEvent, ListenError};
 use sinew_io::{Address, Endpoint, Server};
 
 use crate::connection::explain;
@@ -53,38 +53,34 @@ pub const READY: &str = "serving demo.Cache, demo.Kinds on ";
 pub fn run(args: Args) -> Result<(), Failure> {
     let endpoint = args.at.endpoint();
     let server = server();
-    if args.verbose {
-        server.on_link(|event| match event {
-            LinkEvent::Opened(link) => eprintln!("client {link} is there"),
-            LinkEvent::Closed(link) => eprintln!("client {link} is gone"),
-        });
-    }
+    let (end, ended) = channel();
+    end_at_ctrl_c(end.clone())?;
+    // A line or a pair of pipes ends with its peer; a listener goes on until it is stopped.
+    let listens = matches!(
+        endpoint.address,
+        Address::Tcp(..) | Address::Udp(..) | Address::Unix(_)
+    );
+    server.on_link(move |event| match event {
+        LinkEvent::Opened(link) if args.verbose => output::note(&format!("client {link} is there")),
+        LinkEvent::Opened(_) => {}
+        LinkEvent::Closed(link) => {
+            if args.verbose {
+                output::note(&format!("client {link} is gone"));
+            }
+            if !listens {
+                let _ = end.send(());
+            }
+        }
+    });
     let listening = server
         .listen(&endpoint)
         .map_err(|error| cannot_serve(&endpoint, error))?;
-    let (end, ended) = channel();
-    end_at_ctrl_c(end.clone())?;
     say(&endpoint, &format!("{READY}{}", listening.endpoint()))?;
-    let listening = watch(listening, end);
     // An error means that nobody is left who could end it.
     let _ = ended.recv();
     drop(listening);
-    eprintln!("{}", report(&server));
+    output::note(&report(&server));
     Ok(())
-}
-
-/// A line or a pair of pipes ends with its peer; a listener goes on until it is stopped.
-fn watch(listening: Listening, end: Sender<()>) -> Option<Listening> {
-    match listening.endpoint().address {
-        Address::Tcp(..) | Address::Udp(..) | Address::Unix(_) => Some(listening),
-        _ => {
-            std::thread::spawn(move || {
-                listening.wait();
-                let _ = end.send(());
-            });
-            None
-        }
-    }
 }
 
 fn end_at_ctrl_c(end: Sender<()>) -> Result<(), Failure> {
@@ -98,7 +94,7 @@ fn end_at_ctrl_c(end: Sender<()>) -> Result<(), Failure> {
 fn say(endpoint: &Endpoint, text: &str) -> Result<(), Failure> {
     match endpoint.address {
         Address::Stdio => {
-            eprintln!("{text}");
+            output::note(text);
             Ok(())
         }
         _ => output::line(text),

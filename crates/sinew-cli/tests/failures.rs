@@ -324,3 +324,62 @@ fn a_flood_for_others_does_not_hold_up_the_time_out() {
     assert_eq!(output.status.code(), Some(4), "{}", complaint(&output));
     assert!(complaint(&output).contains("give --channel 7"));
 }
+
+#[test]
+fn an_error_that_says_ok_is_no_success() {
+    // SERVER_ERROR with status OK, for the open call id.
+    let peer = peer_that_says(b"\x7e\xa5\x03\x08\x05\x10\x01\x1d\xbe\x5f\x6b\x23\x25\xd7\xae\xaf\x54\x38\xff\xff\xff\xff\x0f\x36\xbb\x70\xa1\x7e");
+    let output = call(&peer, &DOUBLE, "");
+    assert_eq!(output.status.code(), Some(2), "{}", complaint(&output));
+}
+
+#[test]
+fn input_that_is_no_text_is_named_with_its_line() {
+    let server = Serve::start("tcp:127.0.0.1:0");
+    let mut child = spawn_call(&server.endpoint, &["demo.Kinds/Sum"]);
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(b"{\"n\": 1}\n\xff\n").unwrap();
+    drop(input);
+    let output = child.wait_with_output().unwrap();
+    let text = complaint(&output);
+    assert!(
+        text.contains("line 2 of standard input is not UTF-8"),
+        "{text}"
+    );
+    assert_eq!(output.status.code(), Some(64));
+}
+
+#[test]
+fn a_line_without_end_is_refused_before_it_fills_the_memory() {
+    let server = Serve::start("tcp:127.0.0.1:0");
+    let mut child = spawn_call(&server.endpoint, &["demo.Kinds/Sum"]);
+    let mut input = child.stdin.take().unwrap();
+    // Ends, because the tool does not read to the end of it.
+    while input.write_all(&[b' '; 4096]).is_ok() {}
+    let output = child.wait_with_output().unwrap();
+    let text = complaint(&output);
+    assert!(
+        text.contains("line 1 of standard input is longer"),
+        "{text}"
+    );
+    assert_eq!(output.status.code(), Some(64));
+}
+
+#[test]
+fn a_server_whose_notes_nobody_reads_goes_on() {
+    let mut child = support::sinew(&["serve", "-v", "tcp:127.0.0.1:0"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stderr.take());
+    let mut ready = String::new();
+    let stdout = child.stdout.take().unwrap();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut ready).unwrap();
+    let endpoint = ready.trim().rsplit(' ').next().unwrap();
+    for _ in 0..2 {
+        assert_eq!(answer(&call(endpoint, &DOUBLE, "")), "{\"n\":2}\n");
+    }
+    interrupt(&child);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}

@@ -252,6 +252,10 @@ impl<'a> Talk<'a> {
                 self.lines = None;
                 Ok(Some(Outgoing::Completion))
             }
+            Next::NoText(number, why) => Err(Failure::usage(
+                format!("line {number} of standard input is {why}"),
+                "pipe one JSON message per line into the command",
+            )),
             Next::Failed(error) => Err(Failure::internal("cannot read standard input", error)),
         }
     }
