@@ -41,9 +41,14 @@ pub(crate) fn ident(name: &str) -> Ident {
         "self" | "super" | "crate" | "Self" | "_" => {
             Ident::new(&format!("{name}_"), Span::call_site())
         }
-        _ if syn::parse_str::<Ident>(name).is_ok() => Ident::new(name, Span::call_site()),
-        _ => Ident::new_raw(name, Span::call_site()),
+        _ if is_keyword(name) => Ident::new_raw(name, Span::call_site()),
+        _ => Ident::new(name, Span::call_site()),
     }
+}
+
+/// Whether the name is a keyword in any edition; `syn` does not know the one of edition 2024.
+pub(crate) fn is_keyword(name: &str) -> bool {
+    name == "gen" || syn::parse_str::<Ident>(name).is_err()
 }
 
 #[cfg(test)]
@@ -69,6 +74,7 @@ mod tests {
     #[test]
     fn keywords_become_raw() {
         assert_eq!(ident("move").to_string(), "r#move");
+        assert_eq!(ident("gen").to_string(), "r#gen");
         assert_eq!(ident("self").to_string(), "self_");
         assert_eq!(ident("value").to_string(), "value");
     }

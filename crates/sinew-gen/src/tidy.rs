@@ -1,5 +1,6 @@
 //! What micropb-gen wrote, made readable and reachable through `sinew` alone.
 
+use crate::names::is_keyword;
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::quote;
 use syn::visit_mut::{self, VisitMut};
@@ -42,10 +43,6 @@ fn is_root_path(tokens: &[TokenTree], at: usize) -> bool {
     let continues =
         matches!(before, Some(TokenTree::Ident(ident)) if !is_keyword(&ident.to_string()));
     colon(1) && colon(2) && !continues
-}
-
-fn is_keyword(name: &str) -> bool {
-    syn::parse_str::<Ident>(name).is_err()
 }
 
 fn plain(ident: &Ident) -> Ident {
