@@ -1,13 +1,13 @@
 //! Sinew's core: a messaging fabric for machines with several unlike processors.
 //!
-//! Each layer knows only those above it in this list:
+//! Each layer knows only those below it in this list:
 //!
 //! | layer | what it is for | who uses it |
 //! |---|---|---|
-//! | [`wire`] | varints, CRC-32, a checked cursor | `frame`, `rpc` |
-//! | [`frame`] | packets on byte streams: HDLC, length prefix, COBS | links over UARTs, sockets, pipes |
-//! | [`link`] | the seam: a packet link, its conformance suite, and the block queue as a link | drivers, `rpc` |
 //! | [`rpc`] | typed calls: the client and server engines of pw_rpc | generated code, drivers |
+//! | [`link`] | the seam: a packet link, its conformance suite, and the block queue as a link | drivers, `rpc` |
+//! | [`frame`] | packets on byte streams: HDLC, length prefix, COBS | links over UARTs, sockets, pipes |
+//! | [`wire`] | varints, CRC-32, a checked cursor | `frame`, `rpc` |
 //! | [`time`] | an instant as a number | all |
 //!
 //! Everything here is sans-IO: bytes in, bytes out. Time is an argument, output goes into a place

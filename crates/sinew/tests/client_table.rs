@@ -1,4 +1,4 @@
-//! The client table of specs/pw_rpc.md, section 3 (the C++ column), row by row.
+//! The table of the wire reference, section Client, row by row.
 
 mod support;
 

@@ -1,4 +1,5 @@
-//! The frames of specs/pw_rpc.md, sections 8 and 9, byte for byte, and each rule of reception.
+//! The frames of the wire reference, section Worked frames, byte for byte, and each rule of
+//! reception (section HDLC).
 
 use sinew::frame::hdlc::{self, Decoder, Encoder, RPC_ADDRESS};
 use sinew::rpc::packet::{self, OPEN_CALL_ID, Packet, PacketType, Route};

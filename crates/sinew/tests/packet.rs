@@ -1,4 +1,4 @@
-//! Packets of pw_rpc: any order in, field order out (specs/pw_rpc.md, section 1).
+//! Packets of pw_rpc: any order in, field order out (wire reference, section Packet).
 
 use proptest::collection::vec;
 use proptest::prelude::*;

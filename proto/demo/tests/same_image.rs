@@ -27,7 +27,7 @@ fn worked_frame_f1_is_answered_by_f2() {
         port: None,
         bulk: None,
     };
-    // F1 and F2 of pw_rpc.md, section 9, without address, control and CRC.
+    // F1 and F2 (wire reference, section Worked frames), without address, control and CRC.
     let request = b"\x10\x01\x1d\xbe\x5f\x6b\x23\x25\xd7\xae\xaf\x54\x2a\x02\x08\x15\x38\x01";
     let response =
         b"\x08\x01\x10\x01\x1d\xbe\x5f\x6b\x23\x25\xd7\xae\xaf\x54\x2a\x02\x08\x2a\x38\x01";

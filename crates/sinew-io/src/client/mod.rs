@@ -105,7 +105,7 @@ impl<L: Link, const CALLS: usize, const INBOX: usize> Client<L, CALLS, INBOX> {
         Ok(RawCall { client: self, slot })
     }
 
-    /// Waits for a stream that the server opens unasked (specs/pw_rpc.md, section 4); sends
+    /// Waits for a stream that the server opens unasked (wire reference, section Call ids); sends
     /// nothing.
     pub fn listen(
         &self,

@@ -1,4 +1,4 @@
-//! Pigweed's HDLC (specs/pw_rpc.md, section 8).
+//! Pigweed's HDLC (wire reference, section HDLC).
 //!
 //! ```text
 //! 7E | address | 03 | packet | CRC-32, little-endian | 7E      7D -> 7D 5D, 7E -> 7D 5E

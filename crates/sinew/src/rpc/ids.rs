@@ -1,4 +1,4 @@
-//! Ids of services and methods: the 65599 hash (specs/pw_rpc.md, section 2).
+//! Ids of services and methods: the 65599 hash (wire reference, section Ids).
 
 /// The id of a service, from `package.Service`, or of a method, from its bare name.
 ///

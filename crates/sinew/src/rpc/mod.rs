@@ -1,4 +1,5 @@
-//! Typed calls: pw_rpc's packets, a client and a server engine (specs/pw_rpc.md).
+//! Typed calls: pw_rpc's packets, a client and a server engine (the wire reference is
+//! `docs/src/wire.md` in the repository).
 //!
 //! One unary call, from the generated client to the service and back:
 //! 1. the client opens a call ([`Client::open`]) and encodes the request straight into the place

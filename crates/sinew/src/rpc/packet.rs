@@ -1,8 +1,8 @@
-//! One packet of pw_rpc: the message `RpcPacket` (specs/pw_rpc.md, section 1).
+//! One packet of pw_rpc: the message `RpcPacket` (wire reference, section Packet).
 //!
 //! Any field order is read, unknown fields are skipped, the last duplicate wins, absent is 0.
 //! Written in field order, zero fields dropped, as Pigweed's Python does it: byte for byte the
-//! frames of section 9.
+//! frames of the wire reference, section Worked frames.
 
 use super::message::{Encode, MethodId};
 use super::status::Status;
@@ -13,7 +13,7 @@ use crate::wire::Reader;
 pub const HEADER_MAX: usize = 2 + 6 + 5 + 5 + 6 + 6 + 6;
 
 /// The call id of an unrequested answer: matches any pending call of the method. 0 is its legacy
-/// form (section 4).
+/// form (wire reference, section Call ids).
 pub const OPEN_CALL_ID: u32 = u32::MAX;
 
 /// Whether a call id is one of the two that match any call.

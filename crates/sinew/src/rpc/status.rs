@@ -1,4 +1,4 @@
-//! Status codes: those of gRPC, as in pw_rpc (specs/pw_rpc.md, section 7).
+//! Status codes: those of gRPC, as in pw_rpc (wire reference, section Status codes).
 
 use core::fmt;
 

@@ -1,4 +1,4 @@
-//! CRC-32/IEEE, reflected, as in zlib (specs/pw_rpc.md, section 8).
+//! CRC-32/IEEE, reflected, as in zlib (wire reference, section HDLC).
 //!
 //! Polynomial `EDB88320` reflected, start `FFFFFFFF`, final exclusive-or `FFFFFFFF`. Two tables,
 //! one result: 16 entries (64 B) for small targets, and with the feature `fast-crc` eight times

@@ -1,4 +1,4 @@
-//! The server table of specs/pw_rpc.md, section 3, row by row, and the pipeline before it.
+//! The table of the wire reference, section Server, row by row, and the pipeline before it.
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -2,8 +2,8 @@
 //!
 //! A call is split in three, so that no lock is held while sending: [`Client::open`] changes the
 //! state (under the caller's lock), [`ClientCall::request`] only encodes, and the link commits.
-//! What it does with each packet is the C++ column of the client table of specs/pw_rpc.md,
-//! section 3; beyond it, every call has a deadline and everything refused is counted.
+//! What it does with each packet is the table of the wire reference, section Client, as Pigweed's
+//! C++ does it; beyond it, every call has a deadline and everything refused is counted.
 
 use core::time::Duration;
 
@@ -17,7 +17,8 @@ mod inbox;
 pub use error::CallError;
 pub use inbox::{Inbox, Overrun};
 
-/// Call ids stay below 2^14, as those of Pigweed's C++ client (section 4).
+/// Call ids stay below 2^14, as those of Pigweed's C++ client (wire reference, section
+/// Call ids).
 const LAST_CALL_ID: u32 = (1 << 14) - 1;
 
 /// A call as the application holds it: plain numbers, copied freely.
@@ -459,7 +460,8 @@ impl<const CALLS: usize> Client<CALLS> {
     }
 
     /// Forgets a call whose handle was dropped, as Pigweed's C++ client does it: an incomplete
-    /// client stream is completed, otherwise nothing is sent (section 3).
+    /// client stream is completed, otherwise nothing is sent (wire reference,
+    /// section Client).
     pub fn abandon(&mut self, call: &ClientCall, place: &mut [u8]) -> usize {
         let streams = self
             .entry(call)

@@ -1,7 +1,7 @@
 //! The server engine: packets in, packets out, services by reference.
 //!
 //! [`Server::handle`] takes one packet and writes at most one, in one bounded step. What it does
-//! with each packet is the server table of specs/pw_rpc.md, section 3, row by row; beyond it,
+//! with each packet is the table of the wire reference, section Server, row by row; beyond it,
 //! every call that outlives its step has a deadline, everything refused is counted, and what does
 //! not fit is answered with RESOURCE_EXHAUSTED.
 
@@ -399,7 +399,8 @@ impl<const CALLS: usize> Server<CALLS> {
     }
 
     /// Opens a stream that no client asked for, with the open call id: it reaches any pending call
-    /// of the method at the client, for example after a reboot (section 4).
+    /// of the method at the client, for example after a reboot (wire
+    /// reference, section Call ids).
     ///
     /// `None` where every slot is in use or the link has no port.
     pub fn open_unrequested<M: super::Method>(

@@ -138,8 +138,8 @@ impl Table<'_> {
         }
     }
 
-    /// The open call of this key; an open id, on either side, matches any call of the method
-    /// (specs/pw_rpc.md, section 4). The same id goes before an open one, then the newest, so that
+    /// The open call of this key; an open id, on either side, matches any call of the method (wire
+    /// reference, section Call ids). The same id goes before an open one, then the newest, so that
     /// an unrequested stream takes no packet from a call that was requested.
     #[cfg_attr(target_pointer_width = "32", inline(never))]
     pub(super) fn find(&mut self, link: LinkId, route: &Route) -> Option<usize> {
