@@ -78,3 +78,4 @@ docs: ## the book and the API reference
 	@./setup docs
 	mdbook build docs
 	cargo doc -q --workspace --no-deps --all-features
+	@echo "the book: target/book/index.html; the API: target/doc/sinew/index.html"

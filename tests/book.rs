@@ -1,4 +1,13 @@
-//! The code samples of the book: what it includes from here is compiled and run.
+//! The code samples of the book: the sections that it shows are compiled and run.
+
+#[path = "book/image.rs"]
+mod image;
+#[path = "../examples/tutorial/src/service.rs"]
+mod service;
+#[path = "book/streams.rs"]
+mod streams;
+
+sinew::include_proto!("lamp");
 
 use std::error::Error;
 use std::sync::mpsc::TrySendError;

@@ -71,6 +71,66 @@ fn the_readme_shows_the_files_of_the_tutorial() {
     }
 }
 
+/// What a page shows of a file: behind a comment that names the file, or one section of it as
+/// `file:section`.
+fn samples(page: &str) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut lines = page.lines();
+    while let Some(line) = lines.next() {
+        let name = line
+            .strip_prefix("<!-- ")
+            .and_then(|it| it.strip_suffix(" -->"));
+        let Some(name) = name else { continue };
+        let fence = lines.next().unwrap_or_default();
+        assert!(fence.starts_with("```"), "no block behind {name}");
+        let code: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
+        found.push((name.to_owned(), code.join("\n") + "\n"));
+    }
+    found
+}
+
+/// A file, or its section `file:section`, without the indent that all of it has.
+fn original(name: &str) -> String {
+    let (path, section) = name.split_once(':').unwrap_or((name, ""));
+    let text = read(&root().join(path));
+    if section.is_empty() {
+        return text;
+    }
+    let (start, end) = (
+        format!("// ANCHOR: {section}"),
+        format!("// ANCHOR_END: {section}"),
+    );
+    let lines = text.lines().skip_while(|line| line.trim() != start).skip(1);
+    let lines: Vec<&str> = lines.take_while(|line| line.trim() != end).collect();
+    assert!(!lines.is_empty(), "{path} has no section {section}");
+    let full = lines.iter().filter(|line| !line.trim().is_empty());
+    let indents = full.map(|line| line.len() - line.trim_start().len());
+    let indent = indents.min().unwrap_or(0);
+    lines
+        .iter()
+        .map(|line| line.get(indent..).unwrap_or_default().to_owned() + "\n")
+        .collect()
+}
+
+#[test]
+fn samples_in_pages_are_the_code_that_is_tested() {
+    let mut checked = 0;
+    for page in pages() {
+        let text = read(&page);
+        assert!(!text.contains("{{#include"), "{}", page.display());
+        for (name, code) in samples(&text) {
+            let page = page.display();
+            assert_eq!(
+                code,
+                original(&name),
+                "{page} does not show {name} as it is"
+            );
+            checked += 1;
+        }
+    }
+    assert!(checked > 15, "only {checked} samples were found");
+}
+
 #[test]
 fn links_between_pages_lead_somewhere() {
     let mut checked = 0;
@@ -81,19 +141,117 @@ fn links_between_pages_lead_somewhere() {
             .split("](")
             .skip(1)
             .filter_map(|it| it.split(')').next());
-        let includes = text.split("{{#include ").skip(1);
-        let includes = includes.filter_map(|it| it.split([':', '}']).next());
-        for target in targets.chain(includes) {
-            let path = target.split('#').next().unwrap_or_default();
-            if path.is_empty() || path.contains("://") {
+        for target in targets {
+            if target.contains("://") {
                 continue;
             }
             checked += 1;
-            let there = folder.join(path).exists();
-            assert!(there, "{}: {target} does not exist", page.display());
+            let (path, heading) = target.split_once('#').unwrap_or((target, ""));
+            let there = if path.is_empty() {
+                page.clone()
+            } else {
+                folder.join(path)
+            };
+            let page = page.display();
+            assert!(there.exists(), "{page}: {target} does not exist");
+            let found = heading.is_empty() || headings(&read(&there)).any(|it| it == heading);
+            assert!(found, "{page}: {target} has no such heading");
         }
     }
     assert!(checked > 20, "only {checked} links were found");
+}
+
+/// The names by which links find the headings of a page.
+fn headings(page: &str) -> impl Iterator<Item = String> {
+    let titles = page.lines().filter(|line| line.starts_with('#'));
+    titles.map(|line| {
+        let title = line.trim_start_matches('#').trim().to_lowercase();
+        let kept = |it: &char| it.is_alphanumeric() || matches!(it, ' ' | '-' | '_');
+        title
+            .chars()
+            .filter(kept)
+            .collect::<String>()
+            .replace(' ', "-")
+    })
+}
+
+#[test]
+fn paths_in_pages_exist() {
+    let root = root();
+    let folders = [
+        ".ci/",
+        "bench/",
+        "crates/",
+        "docs/",
+        "examples/",
+        "firmware/",
+        "fuzz/",
+        "proto/",
+        "tests/",
+    ];
+    let mut checked = 0;
+    for page in pages() {
+        let text = read(&page);
+        let prose = text.split("```").step_by(2).collect::<String>();
+        for path in prose.split('`').skip(1).step_by(2) {
+            if !folders.iter().any(|folder| path.starts_with(folder)) {
+                continue;
+            }
+            // A name with a star stands for several in one folder.
+            let fixed = path.split('*').next().unwrap_or_default();
+            let fixed = match path.contains('*') {
+                true => fixed.rsplit_once('/').map_or("", |(folder, _)| folder),
+                false => fixed,
+            };
+            assert!(
+                root.join(fixed).exists(),
+                "{}: {path} does not exist",
+                page.display()
+            );
+            checked += 1;
+        }
+    }
+    assert!(checked > 30, "only {checked} paths were found");
+}
+
+/// Every Rust file below a folder, but not what builds made.
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("the folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() && !path.ends_with("target") {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|it| it == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn sections_of_the_wire_reference_that_comments_cite_exist() {
+    let wire = read(&root().join("docs/src/wire.md"));
+    let titles: Vec<&str> = wire
+        .lines()
+        .filter_map(|it| it.strip_prefix("## "))
+        .collect();
+    let mut files = Vec::new();
+    for folder in ["crates", "proto"] {
+        sources(&root().join(folder), &mut files);
+    }
+    let mut checked = 0;
+    for file in files {
+        // A citation may go on in the next line of the comment.
+        let text = read(&file);
+        let words = text.split_whitespace();
+        let words: Vec<&str> = words.filter(|word| !word.starts_with("//")).collect();
+        let text = words.join(" ");
+        for cited in text.split("wire reference, section ").skip(1) {
+            let found = titles.iter().any(|title| cited.starts_with(title));
+            let start: String = cited.chars().take(30).collect();
+            assert!(found, "{}: no section {start}", file.display());
+            checked += 1;
+        }
+    }
+    assert!(checked > 10, "only {checked} citations were found");
 }
 
 #[test]
