@@ -103,6 +103,7 @@ impl Link for ByteLink {
             bytes_in: self.rx.bytes,
             bytes_out: lock(&self.tx.out.state).written,
             frames: *self.rx.stats(),
+            dropped: 0,
         }
     }
 }

@@ -66,6 +66,9 @@ pub struct Traffic {
     /// What became of the bytes received; on a packet carrier only `frames` and `too_large`.
     /// Bytes without a good frame on a serial line: the speed is wrong, or there is no framing.
     pub frames: FrameStats,
+    /// Packets for this side that its kernel dropped, because they came faster than they were read.
+    /// Only a datagram carrier does so.
+    pub dropped: u64,
 }
 
 impl<L: Link + ?Sized> Link for Box<L> {

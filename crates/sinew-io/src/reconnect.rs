@@ -181,6 +181,7 @@ impl Link for Redial {
             bytes_in: self.before.bytes_in + now.bytes_in,
             bytes_out: self.before.bytes_out + now.bytes_out,
             frames: now.frames,
+            dropped: self.before.dropped + now.dropped,
         }
     }
 

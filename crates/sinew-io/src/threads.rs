@@ -128,6 +128,7 @@ impl<const BLOCKS: usize, const SIZE: usize> Link for QueueLink<BLOCKS, SIZE> {
             bytes_in: self.rx.bytes,
             bytes_out: self.tx.bytes,
             frames,
+            dropped: 0,
         }
     }
 }

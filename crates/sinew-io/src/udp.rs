@@ -1,7 +1,7 @@
 //! The packet link over UDP: one packet per datagram.
 //!
-//! Datagrams can be lost, repeated and overtaken; calls then end at their deadline. What this
-//! socket itself drops is counted.
+//! Datagrams can be lost, repeated and overtaken; calls then end at their deadline, and a stream can
+//! miss items. What this socket itself drops is counted.
 
 use std::net::UdpSocket;
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use rustix::event::epoll::EventFlags;
+use rustix::net::sockopt;
 use sinew::link::{RecvError, Rx, SendError, Tx};
 
 use crate::link::{Link, Traffic, Want};
@@ -26,6 +27,7 @@ impl UdpLink {
     /// A link over a connected socket. It becomes non-blocking.
     pub fn new(socket: UdpSocket, mtu: usize) -> std::io::Result<UdpLink> {
         socket.set_nonblocking(true)?;
+        enlarge(&socket);
         let write = socket.try_clone()?;
         Ok(UdpLink {
             tx: UdpTx {
@@ -83,9 +85,42 @@ impl Link for UdpLink {
     fn traffic(&self) -> Traffic {
         Traffic {
             bytes_out: self.tx.bytes,
+            dropped: dropped(self.rx.fd.inner()),
             ..self.rx.traffic
         }
     }
+}
+
+/// Bytes that arrive while nobody reads: some thousand small packets, each with its own overhead.
+const RECEIVE_BUFFER: usize = 4 << 20;
+
+/// Gives the socket as much of [`RECEIVE_BUFFER`] as this process is allowed: what does not fit in
+/// is lost without a trace on the wire.
+pub(crate) fn enlarge(socket: &UdpSocket) {
+    if sockopt::set_socket_recv_buffer_size_force(socket, RECEIVE_BUFFER).is_err() {
+        let _ = sockopt::set_socket_recv_buffer_size(socket, RECEIVE_BUFFER);
+    }
+}
+
+/// Datagrams that the kernel dropped before this socket; 0 where it does not say.
+fn dropped(socket: &UdpSocket) -> u64 {
+    let Ok(stat) = rustix::fs::fstat(socket) else {
+        return 0;
+    };
+    let inode = stat.st_ino.to_string();
+    let tables = ["/proc/self/net/udp", "/proc/self/net/udp6"];
+    let found = tables.iter().find_map(|path| {
+        let table = std::fs::read_to_string(path).ok()?;
+        drops_of(&inode, &table)
+    });
+    found.unwrap_or(0)
+}
+
+/// The last column of the line whose tenth is the inode; see proc_net_udp(5).
+fn drops_of(inode: &str, table: &str) -> Option<u64> {
+    let mut lines = table.lines();
+    let line = lines.find(|line| line.split_whitespace().nth(9) == Some(inode))?;
+    line.split_whitespace().last()?.parse().ok()
 }
 
 /// The sending half.
@@ -230,5 +265,41 @@ impl Drop for UdpTx {
 impl Drop for UdpRx {
     fn drop(&mut self) {
         self.fd.disarm();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_drops_is_counted() {
+        let far = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let near = UdpSocket::bind("127.0.0.1:0").unwrap();
+        near.connect(far.local_addr().unwrap()).unwrap();
+        far.connect(near.local_addr().unwrap()).unwrap();
+        let mut link = UdpLink::new(near, 64).unwrap();
+        assert_eq!(link.traffic().dropped, 0);
+        // Every datagram takes more of the buffer than its own bytes, so this is far too much.
+        let sent = RECEIVE_BUFFER as u64 / 128;
+        for _ in 0..sent {
+            far.send(&[0; 16]).unwrap();
+        }
+        let (_, rx) = link.halves();
+        while rx.peek().unwrap().is_some() {
+            rx.release();
+        }
+        let traffic = link.traffic();
+        assert!(traffic.dropped > 0);
+        assert_eq!(u64::from(traffic.frames.frames) + traffic.dropped, sent);
+    }
+
+    #[test]
+    fn a_table_without_the_socket_says_nothing() {
+        let table = "  sl  local_address ...\n  42: 0100007F:1F90 00000000:0000 07 \
+                     00000000:00000000 00:00000000 00000000 0 0 4711 2 0000000000000000 9\n";
+        assert_eq!(drops_of("4711", table), Some(9));
+        assert_eq!(drops_of("4712", table), None);
+        assert_eq!(drops_of("4711", "nonsense\n"), None);
     }
 }

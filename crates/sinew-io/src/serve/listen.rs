@@ -189,6 +189,7 @@ impl<S: Service + Send + 'static, const CALLS: usize> Server<S, CALLS> {
                 let port = socket.local_addr().map_err(fail)?.port();
                 endpoint.address = Address::Udp(host.clone(), port);
                 socket.set_nonblocking(true).map_err(fail)?;
+                crate::udp::enlarge(&socket);
                 Box::new(move || udp::run(&server, &socket, &at, &inner))
             }
             _ => {

@@ -1,7 +1,7 @@
 //! One socket, any number of client addresses: each is a link, the longest silent makes room.
 
 use std::io::ErrorKind::{Interrupted, WouldBlock};
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 
 use sinew::rpc::Service;
 use sinew::time::Instant;
@@ -17,6 +17,33 @@ use crate::sleep::{Sleeper, reading, writing};
 const PEERS: usize = 32;
 /// Packets taken up, or sent for one client, in a row.
 const BURST: usize = 16;
+
+/// The answer that leaves next. While the socket does not take it, nothing else is taken up.
+struct Answer {
+    place: Box<[u8]>,
+    len: usize,
+    to: SocketAddr,
+}
+
+impl Answer {
+    fn new(mtu: usize) -> Answer {
+        Answer {
+            place: vec![0; mtu].into(),
+            len: 0,
+            to: (Ipv4Addr::UNSPECIFIED, 0).into(),
+        }
+    }
+
+    /// Sends what is in the place; `false` where the socket takes none now.
+    fn send(&mut self, socket: &UdpSocket) -> bool {
+        let packet = self.place.get(..self.len).unwrap_or_default();
+        let has_left = send(socket, packet, self.to);
+        if has_left {
+            self.len = 0;
+        }
+        has_left
+    }
+}
 
 struct Peer<S: Service, const CALLS: usize> {
     address: SocketAddr,
@@ -35,14 +62,17 @@ pub(super) fn run<S: Service, const CALLS: usize>(
     let mut peers: Vec<Peer<S, CALLS>> = Vec::new();
     // One byte more, so that a larger datagram shows.
     let mut packet = vec![0; endpoint.mtu + 1];
-    let mut place = vec![0; endpoint.mtu];
+    let mut answer = Answer::new(endpoint.mtu);
     control.during(waker.clone(), || {
-        let mut moved = false;
+        let (mut moved, mut held_up) = (false, false);
         while !control.is_stopped() {
             let now = server.shared.clock.now();
             let mut received = false;
-            let mut room = true;
+            let mut room = answer.send(socket);
             for _ in 0..BURST {
+                if !room {
+                    break;
+                }
                 let (len, address) = match socket.recv_from(&mut packet) {
                     Ok(received) => received,
                     Err(error) if matches!(error.kind(), WouldBlock | Interrupted) => break,
@@ -58,32 +88,42 @@ pub(super) fn run<S: Service, const CALLS: usize>(
                     server.refuse();
                     continue;
                 };
-                let len = peer.seat.handle(packet, &mut place, now);
-                send(socket, &place, len, address);
+                answer.len = peer.seat.handle(packet, &mut answer.place, now);
+                answer.to = address;
+                room = answer.send(socket);
             }
             let mut busy = false;
             let mut deadline = Instant::FAR;
-            let was_moved = std::mem::take(&mut moved);
+            let was_moved = std::mem::take(&mut moved) | std::mem::take(&mut held_up);
             for peer in &mut peers {
                 let due = peer.seat.take_ring() | was_moved | peer.seat.is_busy;
                 if due || now >= peer.seat.deadline {
-                    while let Ok(len @ 1..) = peer.seat.poll(&mut place, now) {
-                        send(socket, &place, len, peer.address);
+                    while room && let Ok(len @ 1..) = peer.seat.poll(&mut answer.place, now) {
+                        (answer.len, answer.to) = (len, peer.address);
+                        room = answer.send(socket);
                     }
+                    // The rings are taken: every engine is asked again when there is room.
+                    held_up |= !room;
                 }
-                room &= forward(socket, peer, &mut moved);
+                room = room && forward(socket, peer, &mut moved);
                 busy |= peer.seat.is_busy;
                 deadline = deadline.min(peer.seat.deadline);
             }
-            if received || moved || (busy && room) {
+            if room && (received || moved || busy) {
                 continue;
             }
             let want = if room { Want::Packet } else { Want::Place };
             for peer in &mut peers {
                 peer.seat.arm(&waker, want);
             }
-            let timeout = (deadline != Instant::FAR).then(|| deadline.since(now));
-            sleeper.sleep(reading(socket), (!room).then(|| writing(socket)), timeout);
+            let timeout = (room && deadline != Instant::FAR).then(|| deadline.since(now));
+            // What has arrived would wake it again and again while it cannot be answered.
+            let event = if room {
+                reading(socket)
+            } else {
+                writing(socket)
+            };
+            sleeper.sleep(event, None, timeout);
         }
     });
 }
@@ -97,7 +137,7 @@ fn forward<S: Service, const CALLS: usize>(
     for lane in [&mut peer.seat.urgent, &mut peer.seat.bulk] {
         for _ in 0..BURST {
             let Some(packet) = lane.peek() else { break };
-            if !send(socket, packet, packet.len(), peer.address) {
+            if !send(socket, packet, peer.address) {
                 return false;
             }
             lane.release();
@@ -108,8 +148,7 @@ fn forward<S: Service, const CALLS: usize>(
 }
 
 /// Sends one datagram; `false` where the socket takes none now. Any other failure is a loss.
-fn send(socket: &UdpSocket, place: &[u8], len: usize, address: SocketAddr) -> bool {
-    let packet = place.get(..len).unwrap_or_default();
+fn send(socket: &UdpSocket, packet: &[u8], address: SocketAddr) -> bool {
     packet.is_empty()
         || !socket
             .send_to(packet, address)
