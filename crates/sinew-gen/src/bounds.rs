@@ -169,17 +169,22 @@ impl<'a> Rules<'a> {
         unit: &str,
     ) -> Mistake {
         let file = field.parent_file();
-        let options = match self.sources.get(file.name()) {
-            Some(source) => source.path.with_extension("options").display().to_string(),
-            None => "a file that is given with --options".to_owned(),
+        let line = format!("`{element} {setting}:N` (N in {unit}) or `* default_{setting}:N`");
+        let beside = self.sources.get(file.name()).map(|source| {
+            let options = source.path.with_extension("options");
+            options.display().to_string()
+        });
+        let remedy = match beside {
+            Some(options) if self.own.contains_key(file.name()) => {
+                format!("write {line} into {options}")
+            }
+            Some(options) => format!("create {options} with the line {line}"),
+            None => format!("write {line} into a file that is given with --options"),
         };
         let message = format!("`{element}` is {what} and has no {setting}");
         self.sources
             .at_element(&file, field.path(), message)
-            .remedy(format!(
-                "write `{element} {setting}:N` (N in {unit}) or `* default_{setting}:N` into \
-                 {options}"
-            ))
+            .remedy(remedy)
     }
 
     /// Rules that apply to nothing.

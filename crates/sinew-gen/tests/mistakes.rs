@@ -39,6 +39,22 @@ fn a_run_without_files_is_a_mistake() {
 }
 
 #[test]
+fn a_missing_options_file_is_to_be_created() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let proto = folder.path().join("lamp.proto");
+    let text = "syntax = \"proto3\"; package lamp; message Name { string text = 1; } \
+                service Lamp { rpc Rename(Name) returns (Name); }";
+    std::fs::write(&proto, text).expect("a file");
+    let report = Builder::new().protos(&[&proto]).generate();
+    let report = report.expect_err("no bound").to_string();
+    let remedy = format!(
+        "create {} with the line `lamp.Name.text max_size:N` (N in bytes)",
+        folder.path().join("lamp.options").display()
+    );
+    assert!(report.contains(&remedy), "{report}");
+}
+
+#[test]
 fn an_options_file_for_all_is_read_and_must_exist() {
     let run = Builder::new().protos(&["tests/mistakes/bounds.proto"]);
     let report = run.clone().options("tests/mistakes/absent.options");
