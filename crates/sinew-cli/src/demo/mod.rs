@@ -49,25 +49,25 @@ struct Placement {
 const PLACEMENTS: [Placement; 6] = [
     Placement {
         name: "same thread",
-        link: "direct call",
+        link: "direct",
         run: here::direct,
         needs: "nothing; report this",
     },
     Placement {
         name: "two threads",
-        link: "queue in memory",
+        link: "queue",
         run: here::threads,
         needs: "a second thread",
     },
     Placement {
         name: "two processes",
-        link: "unix socket",
+        link: "unix",
         run: processes::unix,
         needs: "child processes, and sockets in the folder for temporary files",
     },
     Placement {
         name: "two processes",
-        link: "HDLC on a pty",
+        link: "pty + HDLC",
         run: processes::pty,
         needs: "child processes and /dev/ptmx; in a container, mount devpts",
     },

@@ -93,8 +93,10 @@ pub fn text(rows: &[Row], colour: bool) -> String {
 /// What the columns mean.
 pub fn legend(control_ns: f64) -> String {
     format!(
-        "per call, all on one core; bytes on the link in both directions; ratio to the control: a plain struct \
-         between two threads, {}",
+        "Times are per call, all on one core. Bytes are those on the link, in both\n\
+         directions. The ratio is to the control, a plain struct between two threads:\n\
+         {} per call. The direct call is that fast because the compiler inlines it:\n\
+         nothing is left to measure.",
         time(control_ns)
     )
 }
@@ -103,7 +105,7 @@ fn cells(row: &Row) -> [String; 7] {
     [
         row.placement.to_string(),
         row.link.to_string(),
-        thousands(row.calls),
+        count(row.calls),
         time(row.median_ns),
         time(row.p99_ns),
         match row.bytes_per_call {
@@ -111,8 +113,9 @@ fn cells(row: &Row) -> [String; 7] {
             bytes => format!("{bytes:.1}"),
         },
         match row.ratio_to_control {
-            ratio if ratio < 0.1 => format!("{ratio:.4} ×"),
-            ratio => format!("{ratio:.2} ×"),
+            ratio if ratio < 0.01 => "< 0.01 ×".into(),
+            ratio if ratio < 99.995 => format!("{ratio:.2} ×"),
+            ratio => format!("{ratio:.0} ×"),
         },
     ]
 }
@@ -154,6 +157,15 @@ fn time(ns: f64) -> String {
         value if value < 9.995 => format!("{value:.2} {unit}"),
         value if value < 99.95 => format!("{value:.1} {unit}"),
         value => format!("{value:.0} {unit}"),
+    }
+}
+
+/// Seven characters at most.
+fn count(number: u64) -> String {
+    match number {
+        0..1_000_000 => thousands(number),
+        1_000_000..99_950_000 => format!("{:.1} M", number as f64 / 1e6),
+        _ => format!("{:.0} M", number as f64 / 1e6),
     }
 }
 
@@ -200,6 +212,31 @@ mod tests {
             text.contains("1.23 ms") && text.contains("20,000"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn the_widest_rows_and_the_legend_fit_a_terminal_of_79_columns() {
+        let rows = [
+            Row {
+                link: "pty + HDLC",
+                calls: 123_456_789,
+                ..row("two processes", 999e6, 12_345.0)
+            },
+            Row {
+                link: "direct",
+                calls: 999_999,
+                bytes_per_call: 0.0,
+                ..row("same thread", 0.3, 0.0001)
+            },
+        ];
+        let text = text(&rows, false) + &legend(999e6);
+        assert!(
+            text.contains("< 0.01 ×") && text.contains("123 M"),
+            "{text}"
+        );
+        for line in text.lines() {
+            assert!(line.chars().count() <= 79, "{line}");
+        }
     }
 
     #[test]
