@@ -15,7 +15,8 @@ menu: ##
 
 demo: ## the main job: one service and one client in every placement
 	@./setup demo
-	@cargo build -q --release -p sinew-cli
+	@[ -x target/release/sinew ] || echo "building the tool: a few minutes the first time" >&2
+	@cargo build --release -p sinew-cli
 	@target/release/sinew demo $(DEMO)
 
 test: ## everything that CI runs
