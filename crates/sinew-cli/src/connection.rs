@@ -1,12 +1,21 @@
 //! Why there is no link: the error of `sinew-io` in two parts, what happened and what to do.
 
+use std::os::unix::fs::FileTypeExt;
+
 use sinew_io::{Address, ConnectError, Endpoint};
 
 use crate::failure::Failure;
+use crate::schema::Method;
 
-/// The endpoint cannot be reached.
-pub fn unreachable(endpoint: &Endpoint, error: &ConnectError) -> Failure {
-    let (cause, help) = explain(endpoint, error);
+/// The endpoint, at which the method was to be called, cannot be reached.
+pub fn unreachable(endpoint: &Endpoint, method: &Method, error: &ConnectError) -> Failure {
+    let (cause, mut help) = explain(endpoint, error);
+    let may_serve = !matches!(endpoint.address, Address::Serial(..))
+        && other_file(&endpoint.address).is_none()
+        && matches!(error, ConnectError::NoServer(_));
+    if may_serve && method.is_demo() {
+        help += &format!("; `sinew serve {endpoint}` starts the demo");
+    }
     Failure::NoConnection {
         endpoint: endpoint.address.to_string(),
         cause,
@@ -26,10 +35,16 @@ pub fn explain(endpoint: &Endpoint, error: &ConnectError) -> (String, String) {
             "there is no such device".into(),
             "check the cable and the path; `ls /dev/tty*` lists what there is".into(),
         ),
-        ConnectError::NoServer(_) => (
-            "no server listens there".into(),
-            format!("start it, or check the address; `sinew serve {endpoint}` starts the demo"),
-        ),
+        ConnectError::NoServer(_) => match other_file(&endpoint.address) {
+            Some(kind) => (
+                format!("it is a {kind}, not a socket"),
+                "check the path".into(),
+            ),
+            None => (
+                "no server listens there".into(),
+                "start it, or check the address".into(),
+            ),
+        },
         ConnectError::TimedOut(_) => (
             "the other side does not answer".into(),
             "check the address, the route and the firewall".into(),
@@ -62,5 +77,18 @@ pub fn explain(endpoint: &Endpoint, error: &ConnectError) -> (String, String) {
             "use unix: between processes of one machine".into(),
         ),
         ConnectError::Io(_, error) => (error.to_string(), "check the address".into()),
+    }
+}
+
+/// What stands in the place of the socket.
+pub fn other_file(address: &Address) -> Option<&'static str> {
+    let Address::Unix(path) = address else {
+        return None;
+    };
+    let kind = std::fs::metadata(path).ok()?.file_type();
+    match kind.is_socket() {
+        true => None,
+        false if kind.is_dir() => Some("folder"),
+        false => Some("file"),
     }
 }

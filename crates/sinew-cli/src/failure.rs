@@ -1,7 +1,6 @@
 //! Why a command failed: what happened, the likely cause, the remedy, and the exit code.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use miette::{Diagnostic, NamedSource, SourceSpan};
 use sinew::rpc::Status;
@@ -67,11 +66,10 @@ pub enum Failure {
         help: String,
     },
 
-    #[error("no answer from {endpoint} within {}", humantime::format_duration(*timeout))]
+    #[error("{what}")]
     #[diagnostic(code(sinew::timeout))]
     Timeout {
-        endpoint: String,
-        timeout: Duration,
+        what: String,
         #[help]
         help: String,
     },

@@ -17,7 +17,15 @@ pub struct Method {
     pub response: MessageDescriptor,
 }
 
+/// The services that `serve` offers.
+const DEMO: [&str; 2] = ["demo.Cache", "demo.Kinds"];
+
 impl Method {
+    /// Whether `sinew serve` has it.
+    pub fn is_demo(&self) -> bool {
+        DEMO.iter().any(|service| self.id.service == id(service))
+    }
+
     fn new(method: &MethodDescriptor) -> Method {
         let service = method.parent_service().full_name();
         let kind = match (method.is_client_streaming(), method.is_server_streaming()) {
@@ -72,8 +80,8 @@ impl protox::file::FileResolver for Demo {
 }
 
 /// The method of this name: `package.Service/Method`, with a dot instead of the slash, or without
-/// the package where only one service has the name.
-pub fn find(pool: &DescriptorPool, name: &str) -> Result<Method, Failure> {
+/// the package where only one service has the name. With `only_demo` no .proto file was given.
+pub fn find(pool: &DescriptorPool, name: &str, only_demo: bool) -> Result<Method, Failure> {
     let methods: Vec<Method> = pool
         .services()
         .flat_map(|service| {
@@ -96,10 +104,16 @@ pub fn find(pool: &DescriptorPool, name: &str) -> Result<Method, Failure> {
     if let [method] = short.as_slice() {
         return Ok((*method).clone());
     }
-    Err(unknown(name, &wanted, &methods, &short))
+    Err(unknown(name, &wanted, &methods, &short, only_demo))
 }
 
-fn unknown(name: &str, wanted: &str, methods: &[Method], short: &[&Method]) -> Failure {
+fn unknown(
+    name: &str,
+    wanted: &str,
+    methods: &[Method],
+    short: &[&Method],
+    only_demo: bool,
+) -> Failure {
     let list = |methods: &mut dyn Iterator<Item = &Method>| {
         methods
             .map(|m| m.name.as_str())
@@ -126,9 +140,19 @@ fn unknown(name: &str, wanted: &str, methods: &[Method], short: &[&Method]) -> F
         None => nearest(wanted, methods.iter().map(|m| m.name.as_str())),
     };
     let hint = near.map_or(String::new(), |near| format!("did you mean {near}?\n"));
+    let (place, more) = match only_demo {
+        true => (
+            "demo services",
+            "only the demo services are known here: give --proto FILE for others\n",
+        ),
+        false => (".proto files", ""),
+    };
     Failure::usage(
-        format!("there is no method {name} in the .proto files"),
-        format!("{hint}the methods are\n  {}", list(&mut methods.iter())),
+        format!("there is no method {name} in the {place}"),
+        format!(
+            "{hint}{more}the methods are\n  {}",
+            list(&mut methods.iter())
+        ),
     )
 }
 

@@ -6,7 +6,7 @@ use sinew_demo::{CacheService, KindsService, cache, kinds};
 use sinew_io::serve::{LinkEvent, ListenError};
 use sinew_io::{Address, Endpoint, Server};
 
-use crate::connection::explain;
+use crate::connection::{explain, other_file};
 use crate::endpoint::At;
 use crate::failure::Failure;
 use crate::output;
@@ -120,12 +120,16 @@ fn report(server: &Server<Services>) -> String {
 fn cannot_serve(endpoint: &Endpoint, error: ListenError) -> Failure {
     let (cause, help) = match error {
         ListenError::Open(error) => explain(endpoint, &error),
-        ListenError::InUse(_) => (
-            "already in use".into(),
-            "end the other server, or choose another address; a file that is no socket is never \
-             replaced"
-                .into(),
-        ),
+        ListenError::InUse(_) => match other_file(&endpoint.address) {
+            Some(kind) => (
+                format!("it is a {kind}, not a socket"),
+                "choose another path; what is no socket is never replaced".into(),
+            ),
+            None => (
+                "already in use".into(),
+                "end the other server, or choose another address".into(),
+            ),
+        },
         ListenError::Permission(_) => (
             "access denied".into(),
             "choose a port above 1023, or a folder of your own".into(),

@@ -41,6 +41,7 @@ fn no_server_is_no_connection() {
         ),
         ("serial:/dev/no-such-line".into(), "there is no such device"),
         ("serial:/dev/null".into(), "this is no serial device"),
+        ("unix:/etc/passwd".into(), "it is a file, not a socket"),
         (
             "tcp:no-such-host.invalid:1".into(),
             "the host name has no address",
@@ -71,6 +72,36 @@ fn an_endpoint_in_use_cannot_be_served() {
         complaint(&second)
     );
     assert_eq!(second.status.code(), Some(69));
+}
+
+#[test]
+fn a_file_is_neither_served_nor_replaced() {
+    let path = socket("file");
+    std::fs::write(&path, "precious").unwrap();
+    let output = support::sinew(&["serve", &format!("unix:{path}")])
+        .output()
+        .unwrap();
+    let text = complaint(&output);
+    assert!(text.contains("it is a file, not a socket"), "{text}");
+    assert_eq!(output.status.code(), Some(69));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn silence_after_items_is_not_taken_for_no_answer() {
+    // A SERVER_STREAM packet of Kinds/Count, for the open call id.
+    let packet = b"\x08\x07\x10\x01\x1d\xbe\x5f\x6b\x23\x25\xb6\x13\x36\xb6\x2a\x02\x08\x05\
+                   \x38\xff\xff\xff\xff\x0f";
+    let frames = frame_by_length(packet).repeat(3);
+    let endpoint = peer_that_says(Box::leak(frames.into_boxed_slice())) + "?frame=len";
+    let output = call(&endpoint, &["Kinds/Count", "--timeout", "300ms"], "");
+    let text = complaint(&output);
+    assert!(text.contains("3 items came from tcp:"), "{text}");
+    assert!(text.contains("then nothing for 300ms"), "{text}");
+    assert!(text.contains("--timeout 1h"), "{text}");
+    assert_eq!(output.stdout, b"{\"n\":5}\n".repeat(3));
+    assert_eq!(output.status.code(), Some(4));
 }
 
 #[test]

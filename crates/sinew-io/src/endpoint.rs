@@ -107,7 +107,7 @@ impl fmt::Display for EndpointError {
             EndpointError::Kind(text) => write!(
                 f,
                 "`{text}` is no endpoint: write tcp:HOST:PORT, udp:HOST:PORT, unix:PATH, \
-                 serial:PATH, exec:COMMAND, stdio: or shm:PATH"
+                 serial:PATH, exec:COMMAND or stdio:"
             ),
             EndpointError::HostPort(text) => write!(
                 f,

@@ -40,18 +40,58 @@ pub fn refused(method: &Method, status: Status) -> Failure {
     }
 }
 
-/// Nothing came for the call in time: why, judged by what came instead.
+/// Nothing came for the call in time, after so many items: why, judged by what came instead.
 pub fn silence(
     endpoint: &Endpoint,
     timeout: Duration,
+    items: u64,
     strays: &Strays,
     traffic: &Traffic,
 ) -> Failure {
-    Failure::Timeout {
-        endpoint: endpoint.address.to_string(),
-        timeout,
-        help: why_silent(endpoint, strays, traffic),
-    }
+    let at = &endpoint.address;
+    let span = humantime::format_duration(timeout);
+    let (what, help) = match items {
+        0 => (
+            format!("no answer from {at} within {span}"),
+            why_silent(endpoint, strays, traffic),
+        ),
+        _ => (
+            format!(
+                "{} came from {at}, then nothing for {span}",
+                count(items, "item")
+            ),
+            match traffic.frames.too_large {
+                0 => "the stream may be quiet (give a longer time, as in --timeout 1h), or an \
+                      item or the end was lost"
+                    .into(),
+                too_large => over_mtu(too_large, endpoint),
+            },
+        ),
+    };
+    Failure::Timeout { what, help }
+}
+
+/// What to say of packets that the kernel dropped on this side, if any.
+pub fn dropped(traffic: &Traffic) -> Option<String> {
+    let datagrams = match traffic.dropped {
+        0 => return None,
+        1 => "1 datagram was".into(),
+        n => format!("{n} datagrams were"),
+    };
+    Some(format!(
+        "{datagrams} dropped by the receiver: items may be missing; use tcp"
+    ))
+}
+
+fn count(number: u64, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+fn over_mtu(packets: u32, endpoint: &Endpoint) -> String {
+    format!(
+        "{packets} packets were larger than this side takes ({} bytes): raise --mtu",
+        endpoint.mtu
+    )
 }
 
 fn why_silent(endpoint: &Endpoint, strays: &Strays, traffic: &Traffic) -> String {
@@ -69,10 +109,7 @@ fn why_silent(endpoint: &Endpoint, strays: &Strays, traffic: &Traffic) -> String
             .into();
     }
     if frames.too_large > 0 {
-        return format!(
-            "{} packets were larger than this side takes ({} bytes): raise --mtu",
-            frames.too_large, endpoint.mtu
-        );
+        return over_mtu(frames.too_large, endpoint);
     }
     if frames.frames == 0 && traffic.bytes_in > 0 {
         let speed = match endpoint.address {
@@ -134,5 +171,23 @@ pub fn lost(endpoint: &Endpoint, traffic: &Traffic) -> Failure {
     Failure::ConnectionLost {
         endpoint: endpoint.address.to_string(),
         help: help.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dropped_datagrams_are_said_and_their_absence_is_not() {
+        let after = |count| {
+            dropped(&Traffic {
+                dropped: count,
+                ..Traffic::default()
+            })
+        };
+        assert_eq!(after(0), None);
+        assert!(after(1).unwrap().starts_with("1 datagram was dropped"));
+        assert!(after(7).unwrap().starts_with("7 datagrams were dropped"));
     }
 }

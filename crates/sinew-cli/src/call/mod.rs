@@ -17,14 +17,14 @@ use crate::connection::unreachable;
 use crate::endpoint::At;
 use crate::failure::Failure;
 use crate::schema::Method;
-use crate::{json, schema};
+use crate::{json, output, schema};
 use input::Lines;
 use talk::{End, Talk, Wish};
 
 /// Call a method of any pw_rpc server.
 ///
 /// Messages are JSON, one per line. A method with a client stream reads them from standard input,
-/// up to its end. Ctrl-C cancels the call.
+/// up to its end. Ctrl-C cancels the call. Over udp, a stream may lose items.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -41,12 +41,25 @@ pub struct Args {
     /// A folder in which imports are looked up
     #[arg(short = 'I', long = "include", value_name = "DIR")]
     include: Vec<PathBuf>,
-    /// How long the server may stay silent, for example 500ms or 2min
-    #[arg(long, default_value = "5s", value_parser = humantime::parse_duration)]
+    /// How long the server may stay silent, for example 500ms or 2min; 365d for ever
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = silence)]
     timeout: Duration,
     /// Write each message over several lines
     #[arg(long)]
     pretty: bool,
+}
+
+/// A time above zero: with none, every call would fail.
+fn silence(text: &str) -> Result<Duration, String> {
+    match humantime::parse_duration(text) {
+        Ok(Duration::ZERO) => Err(
+            "the server needs some time to answer: give e.g. 5s, or 365d \
+                                   to wait for ever"
+                .into(),
+        ),
+        Ok(span) => Ok(span),
+        Err(error) => Err(format!("{error}: give e.g. 500ms, 5s or 365d")),
+    }
 }
 
 const EXAMPLES: &str = "Examples:
@@ -57,7 +70,7 @@ const EXAMPLES: &str = "Examples:
 pub fn run(args: Args) -> Result<(), Failure> {
     let endpoint = args.at.endpoint();
     let pool = schema::load(&args.proto, &args.include)?;
-    let method = schema::find(&pool, &args.method)?;
+    let method = schema::find(&pool, &args.method, args.proto.is_empty())?;
     let reads_input = method.id.kind.client_streams();
     let request = match (&args.request, reads_input) {
         (Some(_), true) => return Err(no_request_here(&method)),
@@ -67,7 +80,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
             json::to_bytes(text, "the request", &method.request)?
         }
     };
-    let mut link = sinew_io::open(&endpoint).map_err(|e| unreachable(&endpoint, &e))?;
+    let mut link = sinew_io::open(&endpoint).map_err(|e| unreachable(&endpoint, &method, &e))?;
     let cancel = cancel_at_ctrl_c(&mut link)?;
     let lines = reads_input.then(|| Lines::of_stdin(link.waker()));
     let wish = Wish {
@@ -80,7 +93,11 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     let mut talk = Talk::new(wish, &mut link, &mut out, request, lines)?;
     let end = talk.run();
-    let strays = talk.strays;
+    let (strays, items) = (talk.strays, talk.items);
+    let traffic = link.traffic();
+    if let Some(text) = diagnose::dropped(&traffic) {
+        output::note(&text);
+    }
     match end? {
         End::Ok => Ok(()),
         End::Cancelled => Err(Failure::Cancelled),
@@ -93,10 +110,11 @@ pub fn run(args: Args) -> Result<(), Failure> {
         End::TimedOut => Err(diagnose::silence(
             &endpoint,
             args.timeout,
+            items,
             &strays,
-            &link.traffic(),
+            &traffic,
         )),
-        End::LinkLost => Err(diagnose::lost(&endpoint, &link.traffic())),
+        End::LinkLost => Err(diagnose::lost(&endpoint, &traffic)),
     }
 }
 

@@ -67,6 +67,8 @@ pub struct Talk<'a> {
     /// What this turn came to wait for; nothing where it left work to the next one.
     wait_for: Option<Want>,
     pub strays: Strays,
+    /// Items of the server's stream so far.
+    pub items: u64,
 }
 
 impl<'a> Talk<'a> {
@@ -96,6 +98,7 @@ impl<'a> Talk<'a> {
             heard: start,
             wait_for: None,
             strays: Strays::default(),
+            items: 0,
         })
     }
 
@@ -171,6 +174,7 @@ impl<'a> Talk<'a> {
                 Some(Received::Item(payload)) => {
                     self.heard = Instant::now();
                     print(payload)?;
+                    self.items += 1;
                     None
                 }
                 Some(Received::Completed(Status::OK, payload)) => {
