@@ -10,7 +10,6 @@ mod streams;
 sinew::include_proto!("lamp");
 
 use std::error::Error;
-use std::sync::mpsc::TrySendError;
 
 use sinew::rpc::{CallError, Cx, Responder, Stop};
 use sinew_demo::{CacheService, GetValueResponse, KindsService, Num, SetValueResponse};
@@ -123,7 +122,21 @@ fn a_service_runs_in_another_thread() -> Result<(), CallError> {
 #[test]
 fn a_service_is_a_task() -> Result<(), Box<dyn Error>> {
     // ANCHOR: task
-    let (queue, calls) = std::sync::mpsc::sync_channel::<cache::Calls>(8);
+    use std::sync::mpsc::{TrySendError, sync_channel};
+    use std::time::Duration;
+
+    use sinew::rpc::AnswerError;
+    use sinew_demo::{GetValueResponse, SetValueResponse, cache};
+    use sinew_io::Server;
+
+    /// Waits where the link is full; any other error says that nobody waits for the answer.
+    fn patiently(mut answer: impl FnMut() -> Result<(), AnswerError>) {
+        while answer() == Err(AnswerError::Full) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    let (queue, calls) = sync_channel::<cache::Calls>(8);
     let server: Server<_> = Server::new(cache::Serve(cache::Defer(move |call| {
         queue.try_send(call).map_err(|refused| match refused {
             TrySendError::Full(call) | TrySendError::Disconnected(call) => call,
@@ -132,19 +145,18 @@ fn a_service_is_a_task() -> Result<(), Box<dyn Error>> {
     let task = std::thread::spawn(move || {
         let mut value = 0;
         for call in calls {
-            // An error says that nobody waits any more, or that the link is full: see `arm`.
-            let _ = match call {
+            match call {
                 cache::Calls::SetValue {
                     request,
                     mut responder,
                 } => {
                     value = request.value;
-                    responder.answer(&SetValueResponse {})
+                    patiently(|| responder.answer(&SetValueResponse {}));
                 }
                 cache::Calls::GetValue { mut responder, .. } => {
-                    responder.answer(&GetValueResponse { value })
+                    patiently(|| responder.answer(&GetValueResponse { value }));
                 }
-            };
+            }
         }
     });
     // ANCHOR_END: task
