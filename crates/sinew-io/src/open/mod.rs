@@ -1,4 +1,8 @@
 //! Opens what an endpoint names: one short file per carrier that needs more than a socket call.
+//!
+//! A TCP peer that vanishes without a word (power, cable) is noticed on both sides: a silent
+//! connection is probed after 30 s and given up after three probes 10 s apart; one with unsent or
+//! unacknowledged bytes is given up when the peer has taken none of them for 60 s.
 
 use std::fmt;
 use std::io;
@@ -7,6 +11,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use rustix::net::sockopt;
 use sinew::link::{Rx, Tx};
 
 use crate::bytes::ByteLink;
@@ -23,6 +28,12 @@ pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Bytes that the kernel keeps per direction. Few, so that an urgent packet does not wait behind a
 /// bulk stream; the kernel doubles it.
 const BUFFER: usize = 16 * 1024;
+/// How long a TCP peer may be silent before it is probed, the time between probes, and how many.
+const KEEP_IDLE: Duration = Duration::from_secs(30);
+const KEEP_INTERVAL: Duration = Duration::from_secs(10);
+const KEEP_PROBES: u32 = 3;
+/// How long a peer may take none of what waits to be sent to it: as long as the probes take.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Why an endpoint could not be opened. Says the likely cause and the remedy.
 pub enum ConnectError {
@@ -201,14 +212,19 @@ pub(crate) fn open_bytes(endpoint: &Endpoint) -> Result<ByteLink, ConnectError> 
 /// A link over an accepted or connected TCP socket.
 pub(crate) fn tcp_link(socket: TcpStream, endpoint: &Endpoint) -> io::Result<ByteLink> {
     socket.set_nodelay(true)?;
-    rustix::net::sockopt::set_socket_send_buffer_size(&socket, BUFFER)?;
-    rustix::net::sockopt::set_socket_recv_buffer_size(&socket, 2 * BUFFER)?;
+    sockopt::set_socket_send_buffer_size(&socket, BUFFER)?;
+    sockopt::set_socket_recv_buffer_size(&socket, 2 * BUFFER)?;
+    sockopt::set_tcp_keepidle(&socket, KEEP_IDLE)?;
+    sockopt::set_tcp_keepintvl(&socket, KEEP_INTERVAL)?;
+    sockopt::set_tcp_keepcnt(&socket, KEEP_PROBES)?;
+    sockopt::set_socket_keepalive(&socket, true)?;
+    sockopt::set_tcp_user_timeout(&socket, PATIENCE.as_millis() as u32)?;
     ByteLink::duplex(socket.into(), endpoint.framing, endpoint.mtu)
 }
 
 /// A link over an accepted or connected unix socket.
 pub(crate) fn unix_link(socket: UnixStream, endpoint: &Endpoint) -> io::Result<ByteLink> {
-    rustix::net::sockopt::set_socket_send_buffer_size(&socket, BUFFER)?;
+    sockopt::set_socket_send_buffer_size(&socket, BUFFER)?;
     ByteLink::duplex(socket.into(), endpoint.framing, endpoint.mtu)
 }
 
@@ -270,4 +286,24 @@ fn open_udp(endpoint: &Endpoint, host: &str, port: u16) -> Result<UdpSocket, Con
         }
     }
     Err(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tcp_link_notices_a_peer_that_vanishes() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let at = listener.local_addr().unwrap();
+        let endpoint: Endpoint = format!("tcp:{at}").parse().unwrap();
+        let near = TcpStream::connect(at).unwrap();
+        let socket = near.try_clone().unwrap();
+        let _link = tcp_link(near, &endpoint).unwrap();
+        assert!(sockopt::socket_keepalive(&socket).unwrap());
+        assert_eq!(sockopt::tcp_keepidle(&socket).unwrap(), KEEP_IDLE);
+        assert_eq!(sockopt::tcp_keepintvl(&socket).unwrap(), KEEP_INTERVAL);
+        assert_eq!(sockopt::tcp_keepcnt(&socket).unwrap(), KEEP_PROBES);
+        assert_eq!(sockopt::tcp_user_timeout(&socket).unwrap(), 60_000);
+    }
 }
