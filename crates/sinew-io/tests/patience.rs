@@ -12,7 +12,7 @@ use std::time::Duration;
 use sinew::frame::Framing;
 use sinew::link::{RecvError, Rx, SendError, Tx};
 use sinew::rpc::packet::{PacketType, Route, encode};
-use sinew::rpc::{Method, Status};
+use sinew::rpc::{Method, MethodId, ServerStats, Status};
 use sinew_demo::{Num, kinds};
 use sinew_io::bytes::ByteLink;
 use sinew_io::{Link, Server, Want};
@@ -118,9 +118,13 @@ impl Stuck {
 
 /// A REQUEST for a stream that does not end.
 fn endless_count() -> Vec<u8> {
+    request(kinds::method::Count::ID, u32::MAX)
+}
+
+fn request(method: MethodId, n: u32) -> Vec<u8> {
     let mut packet = vec![0; 64];
-    let route = Route::new(1, kinds::method::Count::ID, 5);
-    let request = Num { n: u32::MAX };
+    let route = Route::new(1, method, 5);
+    let request = Num { n };
     let len = encode(
         &mut packet,
         PacketType::REQUEST,
@@ -177,6 +181,23 @@ fn stream_to_a_peer_that_closed_its_reading_side_ends_the_link() {
     let mut link = ByteLink::pipes(read.into(), write.into(), Framing::HDLC, 1024).unwrap();
     // Would not return: requests can still come.
     assert!(server().serve(&mut link, 1));
+}
+
+#[test]
+fn requests_of_a_peer_that_closed_its_reading_side_are_not_counted_as_oversize() {
+    let (mut requests, read) = UnixStream::pair().unwrap();
+    let mut frame = [0; 128];
+    let packet = request(kinds::method::Double::ID, 21);
+    let len = Framing::HDLC.encode(&packet, &mut frame).unwrap();
+    std::io::Write::write_all(&mut requests, &frame[..len].repeat(100)).unwrap();
+    drop(requests);
+    let (answers, write) = UnixStream::pair().unwrap();
+    drop(answers);
+    let mut link = ByteLink::pipes(read.into(), write.into(), Framing::HDLC, 1024).unwrap();
+    let server = server();
+    assert!(server.serve(&mut link, 1));
+    assert_eq!(link.traffic().frames.frames, 100, "all of them are read");
+    assert_eq!(server.stats(), ServerStats::default());
 }
 
 #[test]

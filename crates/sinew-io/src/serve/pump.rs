@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::seat::Seat;
 use crate::Clock;
+use crate::endpoint::MAX_MTU;
 use crate::link::{Link, Want};
 
 /// Packets taken up in a row before answers are flushed.
@@ -130,11 +131,15 @@ fn receive<L: Link, S: Service, const CALLS: usize>(
         Ok(None) => return Step::Wait(Want::Packet),
         Err(_) => return Step::Closed,
     };
+    let mut unread;
     let place = match tx.place(tx.mtu()) {
         Ok(place) => place,
         Err(SendError::Full) => return Step::Wait(Want::Place),
-        // What the client sent before it went is still of use: a cancel, most likely.
-        Err(_) => &mut [],
+        // What the client sent before it went is still of use; nobody reads the answer.
+        Err(_) => {
+            unread = [0; MAX_MTU];
+            unread.as_mut_slice()
+        }
     };
     let len = seat.handle(packet, place, now);
     let _ = tx.commit(len);
