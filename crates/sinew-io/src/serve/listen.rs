@@ -24,6 +24,10 @@ use crate::lock;
 use crate::open::{self, ConnectError};
 use crate::sleep::{Sleeper, reading};
 
+/// Clients that may wait to be accepted; the system may allow fewer. One that comes to a full queue
+/// over TCP tries again only after a second.
+const BACKLOG: i32 = 4096;
+
 /// Why an endpoint cannot be served.
 pub enum ListenError {
     /// Another server listens there, or the path is a file that is no socket.
@@ -165,6 +169,7 @@ impl<S: Service + Send + 'static, const CALLS: usize> Server<S, CALLS> {
             Address::Tcp(host, port) => {
                 let addresses = open::addresses(&endpoint, host, *port)?;
                 let listener = TcpListener::bind(&addresses[..]).map_err(fail)?;
+                rustix::net::listen(&listener, BACKLOG).map_err(|error| fail(error.into()))?;
                 let port = listener.local_addr().map_err(fail)?.port();
                 endpoint.address = Address::Tcp(host.clone(), port);
                 listener.set_nonblocking(true).map_err(fail)?;
