@@ -2,12 +2,13 @@
 //!
 //! The place is a plain packet buffer. `commit` frames it in one pass into a bounded batch, and
 //! `flush` writes as much of that as the descriptor takes. What it does not take is written when
-//! it does, by the driver's next `flush` or by the reactor thread, whichever comes first, also
-//! after the sending half is dropped. `peek` decodes from a bounded buffer and reads at most once,
+//! it does, by the driver's next `flush` or by the reactor thread, whichever comes first. The
+//! reactor also goes on for a sending half that is dropped, for up to 64 of them in the program: of
+//! more, the oldest loses what its peer has not taken. `peek` decodes from a bounded buffer and reads at most once,
 //! so its work is bounded whatever arrives.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Mutex};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
@@ -17,16 +18,16 @@ use sinew::frame::{Decoder, FrameStats, Framing};
 use sinew::link::{RecvError, Rx, SendError, Tx};
 
 use crate::link::{Link, Traffic, Want};
-use crate::reactor::{self, Ready, Source};
+use crate::nonblocking;
+use crate::reactor::Ready;
 use crate::sleep::{Sleeper, reading, writing};
-use crate::{lock, nonblocking};
+
+mod out;
+
+use out::Out;
 
 /// Bytes that one read takes at most.
 const READ: usize = 8192;
-/// Bytes that are framed and wait to be written, at least; room for several packets, so that one
-/// write takes them all, and few enough that nothing urgent waits long behind them.
-const BATCH: usize = 8192;
-
 /// A link over one descriptor (its duplicate for the other half) or two.
 pub struct ByteLink {
     tx: ByteTx,
@@ -66,6 +67,15 @@ impl ByteLink {
         self
     }
 
+    /// Closes the link when the peer takes not one byte for this long while something waits to be
+    /// sent. Without this, as on a line whose other end may come back, it waits for ever.
+    ///
+    /// Drivers that arm the halves instead of sleeping on the link find out when they next send.
+    pub fn with_patience(self, patience: Duration) -> ByteLink {
+        self.tx.out.state().patience = Some(patience);
+        self
+    }
+
     /// The halves, for a driver that arms them instead of sleeping on the link.
     pub fn split(self) -> (ByteTx, ByteRx, Option<Box<dyn Send>>) {
         (self.tx, self.rx, self._keep)
@@ -81,6 +91,7 @@ impl Link for ByteLink {
     }
 
     fn wait(&mut self, want: Want, timeout: Option<Duration>) {
+        let timeout = self.tx.out.limit(timeout);
         let (read, write) = (reading(self.rx.inp.inner()), writing(&self.tx.out.fd));
         match want {
             Want::Packet => self.sleeper.sleep(read, None, timeout),
@@ -95,13 +106,13 @@ impl Link for ByteLink {
     }
 
     fn is_idle(&self) -> bool {
-        lock(&self.tx.out.state).unsent().is_empty()
+        self.tx.out.state().unsent().is_empty()
     }
 
     fn traffic(&self) -> Traffic {
         Traffic {
             bytes_in: self.rx.bytes,
-            bytes_out: lock(&self.tx.out.state).written,
+            bytes_out: self.tx.out.state().written,
             frames: *self.rx.stats(),
             dropped: 0,
         }
@@ -116,133 +127,13 @@ pub struct ByteTx {
     out: Arc<Out>,
 }
 
-/// What the sending half shares with the reactor.
-struct Out {
-    key: u64,
-    fd: OwnedFd,
-    max_frame: usize,
-    state: Mutex<OutState>,
-}
-
-struct OutState {
-    batch: Box<[u8]>,
-    start: usize,
-    end: usize,
-    written: u64,
-    closed: bool,
-    /// The reactor watches for room.
-    watched: bool,
-    waker: Option<Waker>,
-}
-
-impl OutState {
-    fn unsent(&self) -> &[u8] {
-        self.batch.get(self.start..self.end).unwrap_or_default()
-    }
-
-    /// Whether one more frame fits, whatever its content.
-    fn has_room(&self, max_frame: usize) -> bool {
-        self.batch.len() - self.unsent().len() >= max_frame
-    }
-
-    /// The free end of the batch, all of it in one piece.
-    fn free(&mut self) -> &mut [u8] {
-        if self.start > 0 {
-            self.batch.copy_within(self.start..self.end, 0);
-            (self.start, self.end) = (0, self.end - self.start);
-        }
-        self.batch.get_mut(self.end..).unwrap_or_default()
-    }
-
-    /// Writes as much as the descriptor takes.
-    fn write(&mut self, fd: &OwnedFd) {
-        while !self.unsent().is_empty() {
-            match rustix::io::write(fd, self.unsent()) {
-                Ok(count) => {
-                    self.start += count;
-                    self.written += count as u64;
-                }
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return,
-                Err(_) => {
-                    self.closed = true;
-                    break;
-                }
-            }
-        }
-        (self.start, self.end) = (0, 0);
-    }
-}
-
-impl Out {
-    /// Lets the reactor call [`Source::ready`] when there is room, unless it will already.
-    fn watch(self: &Arc<Self>, state: &mut OutState) -> bool {
-        !std::mem::replace(&mut state.watched, true)
-    }
-}
-
-impl Source for Out {
-    fn fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
-    }
-
-    fn events(&self) -> epoll::EventFlags {
-        epoll::EventFlags::OUT
-    }
-
-    fn key(&self) -> u64 {
-        self.key
-    }
-
-    fn ready(self: Arc<Self>) {
-        let mut state = lock(&self.state);
-        state.watched = false;
-        state.write(&self.fd);
-        let free = state.closed || state.has_room(self.max_frame);
-        let waker = if free { state.waker.take() } else { None };
-        let again = !state.unsent().is_empty() && self.watch(&mut state);
-        drop(state);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-        if again {
-            reactor::watch(self);
-        }
-    }
-}
-
-impl Drop for Out {
-    fn drop(&mut self) {
-        reactor::unwatch(self);
-        // So that the peer sees the end although the receiving half has a duplicate. Fails on what
-        // is no socket, where nothing is to be done.
-        let _ = rustix::net::shutdown(&self.fd, rustix::net::Shutdown::Write);
-    }
-}
-
 impl ByteTx {
     fn new(fd: OwnedFd, framing: Framing, mtu: usize) -> ByteTx {
-        let max_frame = framing.max_encoded_len(mtu);
-        let state = OutState {
-            batch: vec![0; BATCH.max(2 * max_frame)].into(),
-            start: 0,
-            end: 0,
-            written: 0,
-            closed: false,
-            watched: false,
-            waker: None,
-        };
-        let key = reactor::new_key();
         ByteTx {
             framing,
             place: vec![0; mtu].into(),
             in_hand: false,
-            out: Arc::new(Out {
-                key,
-                fd,
-                max_frame,
-                state: Mutex::new(state),
-            }),
+            out: Out::new(fd, framing.max_encoded_len(mtu)),
         }
     }
 }
@@ -257,14 +148,14 @@ impl Tx for ByteTx {
             return Err(SendError::TooLarge);
         }
         if !self.in_hand {
-            let mut state = lock(&self.out.state);
-            if !state.has_room(self.out.max_frame) {
+            let mut state = self.out.state();
+            if !self.out.has_room(&state) {
                 state.write(&self.out.fd);
             }
             if state.closed {
                 return Err(SendError::Closed);
             }
-            if !state.has_room(self.out.max_frame) {
+            if !self.out.has_room(&state) {
                 return Err(SendError::Full);
             }
             self.in_hand = true;
@@ -282,7 +173,7 @@ impl Tx for ByteTx {
         if len == 0 {
             return Ok(());
         }
-        let mut state = lock(&self.out.state);
+        let mut state = self.out.state();
         if state.closed {
             return Err(SendError::Closed);
         }
@@ -290,39 +181,22 @@ impl Tx for ByteTx {
             .framing
             .encode(packet, state.free())
             .ok_or(SendError::TooLarge)?;
-        state.end += framed;
+        state.add(framed);
         Ok(())
     }
 
     fn flush(&mut self) {
-        let mut state = lock(&self.out.state);
-        state.write(&self.out.fd);
-        let hand_over = !state.unsent().is_empty() && self.out.watch(&mut state);
-        drop(state);
-        if hand_over {
-            reactor::watch(self.out.clone());
-        }
+        self.out.flush();
     }
 
     fn arm(&mut self, waker: &Waker) {
-        let mut state = lock(&self.out.state);
-        state.write(&self.out.fd);
-        if state.closed || state.has_room(self.out.max_frame) {
-            drop(state);
-            return waker.wake_by_ref();
-        }
-        state.waker = Some(waker.clone());
-        let watch = self.out.watch(&mut state);
-        drop(state);
-        if watch {
-            reactor::watch(self.out.clone());
-        }
+        self.out.arm(waker);
     }
 }
 
 impl Drop for ByteTx {
     fn drop(&mut self) {
-        self.flush();
+        self.out.linger();
     }
 }
 

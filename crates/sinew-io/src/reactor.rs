@@ -37,12 +37,12 @@ struct Reactor {
     watched: Mutex<HashMap<u64, Arc<dyn Source>>>,
 }
 
-/// Calls `source.ready()` once when its event comes, at once where it already has.
-pub(crate) fn watch(source: Arc<dyn Source>) {
-    if Reactor::get().is_none_or(|reactor| reactor.add(source.clone()).is_err()) {
-        // What cannot be watched (a regular file, no descriptors left) counts as ready.
-        source.ready();
-    }
+/// Calls `source.ready()` once when its event comes, from the reactor thread.
+///
+/// `false`: it cannot be watched (a regular file, no descriptors left), and `ready` is not called.
+#[must_use]
+pub(crate) fn watch(source: Arc<dyn Source>) -> bool {
+    Reactor::get().is_some_and(|reactor| reactor.add(source).is_ok())
 }
 
 /// Ends the watch on a source that goes away.
@@ -126,10 +126,13 @@ impl<F: AsFd + Send + Sync + 'static> Ready<F> {
         &self.fd
     }
 
-    /// Wakes `waker` once when the descriptor is ready, at once where it already is.
+    /// Wakes `waker` once when the descriptor is ready, at once where it already is or cannot be
+    /// watched.
     pub(crate) fn arm(self: &Arc<Self>, waker: &Waker) {
         *lock(&self.waker) = Some(waker.clone());
-        watch(self.clone());
+        if !watch(self.clone()) {
+            self.clone().ready();
+        }
     }
 
     /// Ends the watch; to be called before the last user drops it.

@@ -184,6 +184,38 @@ fn stream_to_a_peer_that_closed_its_reading_side_ends_the_link() {
 }
 
 #[test]
+fn peer_that_takes_nothing_for_too_long_is_given_up() {
+    let (near, mut far) = UnixStream::pair().unwrap();
+    let link = ByteLink::duplex(near.into(), Framing::HDLC, 1024).unwrap();
+    let mut link = link.with_patience(Duration::from_millis(20));
+    let mut frame = [0; 128];
+    let len = Framing::HDLC.encode(&endless_count(), &mut frame).unwrap();
+    std::io::Write::write_all(&mut far, &frame[..len]).unwrap();
+    // Would not return: the peer is there, and silent.
+    assert!(server().serve(&mut link, 1));
+}
+
+#[test]
+fn last_bytes_of_too_many_dropped_links_are_let_go() {
+    let mut peers = Vec::new();
+    for _ in 0..=64 {
+        let (near, far) = UnixStream::pair().unwrap();
+        let mut link = ByteLink::duplex(near.into(), Framing::HDLC, 1024).unwrap();
+        let tx = link.halves().0;
+        while let Ok(place) = tx.place(1024) {
+            place.fill(0x55);
+            tx.commit(1024).unwrap();
+            tx.flush();
+        }
+        peers.push(far);
+    }
+    let taken = |mut peer: UnixStream| std::io::copy(&mut peer, &mut std::io::sink()).unwrap();
+    let newest = peers.pop().map(taken).unwrap();
+    let oldest = taken(peers.swap_remove(0));
+    assert!(oldest < newest, "{oldest} of {newest}");
+}
+
+#[test]
 fn requests_of_a_peer_that_closed_its_reading_side_are_not_counted_as_oversize() {
     let (mut requests, read) = UnixStream::pair().unwrap();
     let mut frame = [0; 128];

@@ -219,13 +219,15 @@ pub(crate) fn tcp_link(socket: TcpStream, endpoint: &Endpoint) -> io::Result<Byt
     sockopt::set_tcp_keepcnt(&socket, KEEP_PROBES)?;
     sockopt::set_socket_keepalive(&socket, true)?;
     sockopt::set_tcp_user_timeout(&socket, PATIENCE.as_millis() as u32)?;
-    ByteLink::duplex(socket.into(), endpoint.framing, endpoint.mtu)
+    let link = ByteLink::duplex(socket.into(), endpoint.framing, endpoint.mtu)?;
+    Ok(link.with_patience(PATIENCE))
 }
 
 /// A link over an accepted or connected unix socket.
 pub(crate) fn unix_link(socket: UnixStream, endpoint: &Endpoint) -> io::Result<ByteLink> {
     sockopt::set_socket_send_buffer_size(&socket, BUFFER)?;
-    ByteLink::duplex(socket.into(), endpoint.framing, endpoint.mtu)
+    let link = ByteLink::duplex(socket.into(), endpoint.framing, endpoint.mtu)?;
+    Ok(link.with_patience(PATIENCE))
 }
 
 /// A link over standard input and output.
