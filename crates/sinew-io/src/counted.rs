@@ -23,6 +23,11 @@ impl<T> Counted<T> {
         }
     }
 
+    /// Whether the driver has a packet in hand.
+    pub(crate) fn has_peeked(&self) -> bool {
+        self.peeked > 0
+    }
+
     fn count(&mut self, len: usize) {
         self.bytes += len as u64;
         self.packets = self.packets.wrapping_add(u32::from(len > 0));

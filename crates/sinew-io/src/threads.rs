@@ -110,7 +110,10 @@ impl<const BLOCKS: usize, const SIZE: usize> Link for QueueLink<BLOCKS, SIZE> {
         if want == Want::Place {
             self.tx.arm(&self.waker);
         }
-        self.rx.arm(&self.waker);
+        // The packet that the driver cannot take up yet would wake it again and again.
+        if want != Want::Place || !self.rx.has_peeked() {
+            self.rx.arm(&self.waker);
+        }
         let timeout = timeout.filter(|&span| !self.alarm.covers(span));
         self.parker.park(timeout);
     }

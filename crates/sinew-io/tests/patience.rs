@@ -15,7 +15,7 @@ use sinew::rpc::packet::{PacketType, Route, encode};
 use sinew::rpc::{Method, MethodId, ServerStats, Status};
 use sinew_demo::{Num, kinds};
 use sinew_io::bytes::ByteLink;
-use sinew_io::{Link, Server, Want};
+use sinew_io::{Link, Server, Want, threads};
 use support::*;
 
 /// A carrier that takes a few packets, then none, and brings a request for an endless stream.
@@ -168,6 +168,29 @@ fn packet_in_hand_does_not_wake_a_driver_that_waits_for_a_place() {
     drop(link);
     // The link has closed with unread packets, which some systems report as an error.
     let _ = reader.join().unwrap();
+}
+
+#[test]
+fn packet_in_hand_does_not_wake_a_thread_that_waits_for_a_place() {
+    let (mut near, mut far) = threads::link();
+    far.halves().0.place(7).unwrap().fill(1);
+    far.halves().0.commit(7).unwrap();
+    let (tx, rx) = near.halves();
+    assert_eq!(rx.peek().unwrap(), Some(&[1; 7][..]));
+    while tx.place(1).is_ok() {
+        tx.commit(1).unwrap();
+    }
+    // What is left of earlier wakes: one at most.
+    near.wait(Want::Place, Some(Duration::ZERO));
+    let reader = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(30));
+        assert!(far.halves().1.peek().unwrap().is_some());
+        far.halves().1.release();
+        far
+    });
+    near.wait(Want::Place, None);
+    assert!(near.halves().0.place(1).is_ok());
+    reader.join().unwrap();
 }
 
 #[test]
