@@ -191,7 +191,8 @@ impl Builder {
         let mut inputs: Vec<PathBuf> = sources.paths().map(Path::to_owned).collect();
         let mut own = HashMap::new();
         for file in compiler.files() {
-            let beside = file.path().map(|path| path.with_extension("options"));
+            let source = sources.get(file.name());
+            let beside = source.map(|source| source.path.with_extension("options"));
             if let Some(path) = beside.filter(|path| path.is_file()) {
                 own.insert(file.name().to_owned(), read_options(&path, &mut mistakes));
                 inputs.push(path);

@@ -7,10 +7,16 @@ use prost_reflect::{
     DescriptorPool, EnumDescriptor, FileDescriptor, Kind, MessageDescriptor, ServiceDescriptor,
 };
 
-use crate::names::{camel, snake};
+use crate::names::{camel, ident, snake};
 use crate::report::Mistake;
-use crate::service::function_name;
+use crate::service::{function_name, trait_name};
 use crate::sources::Sources;
+
+/// Types of Rust that have no keyword, so that a message could hide them.
+const PRIMITIVES: &[&str] = &[
+    "bool", "char", "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "str", "u8", "u16",
+    "u32", "u64", "u128", "usize",
+];
 
 /// Names of one scope of Rust, with who took each first.
 #[derive(Default)]
@@ -61,12 +67,20 @@ impl Checker<'_> {
         for name in types.chain(pool.all_enums().map(|e| e.full_name().to_owned())) {
             let _ = scope.take(name.clone(), &name);
         }
+        for message in pool.all_messages() {
+            self.inner_names(&message, &mut scope);
+        }
         let mut ids = Scope::default();
         for service in services {
             let (file, name) = (service.parent_file(), service.full_name());
+            if !is_name(&trait_name(service.name())) {
+                self.nameless(&file, service.path(), name);
+                continue;
+            }
+            let module = ident(&snake(service.name()));
             let module = match service.package_name() {
-                "" => snake(service.name()),
-                package => format!("{package}.{}", snake(service.name())),
+                "" => module.to_string(),
+                package => format!("{package}.{module}"),
             };
             if let Some(first) = scope.take(module.clone(), name) {
                 let message =
@@ -76,6 +90,48 @@ impl Checker<'_> {
             let id = sinew::rpc::id(name);
             self.id(&file, service.path(), name, id, &mut ids);
             self.methods(service);
+        }
+    }
+
+    /// The module of what is inside of a message, and the types of its oneofs.
+    fn inner_names(&mut self, message: &MessageDescriptor, scope: &mut Scope) {
+        let (file, name) = (message.parent_file(), message.full_name());
+        let mut has_module = message.child_enums().next().is_some()
+            || message.child_messages().any(|child| !child.is_map_entry());
+        for oneof in message.oneofs().filter(|oneof| !oneof.is_synthetic()) {
+            has_module = true;
+            let rust = oneof.name().to_case(Case::Pascal);
+            if let Some(first) = scope.take(format!("{name}.{rust}"), oneof.full_name()) {
+                let text = format!(
+                    "`{rust}`, the type of `{}`, is taken by `{first}`",
+                    oneof.name()
+                );
+                self.report(&file, oneof.path(), text, "rename one of them");
+            }
+        }
+        let module = format!("{name}_");
+        if has_module && let Some(first) = scope.take(module.clone(), &format!("{name}.*")) {
+            let text =
+                format!("module `{module}` of what is inside of `{name}` is taken by `{first}`");
+            self.report(&file, message.path(), text, "rename one of them");
+        }
+    }
+
+    fn nameless(&mut self, file: &FileDescriptor, path: &[i32], name: &str) {
+        let message = format!("`{name}` has no name in Rust");
+        self.report(
+            file,
+            path,
+            message,
+            "take a name that starts with a letter and is not `self`",
+        );
+    }
+
+    /// Names of types that the code of messages uses as what they are.
+    fn primitive(&mut self, file: &FileDescriptor, path: &[i32], name: &str) {
+        if PRIMITIVES.contains(&name) {
+            let message = format!("`{name}` is a type of Rust");
+            self.report(file, path, message, "let it start with a capital letter");
         }
     }
 
@@ -109,8 +165,15 @@ impl Checker<'_> {
                 let first = scope.take(rust.clone(), name)?;
                 Some((rust, first))
             };
-            let clash = taken(&mut functions, function_name(name));
-            if let Some((rust, first)) = clash.or_else(|| taken(&mut markers, camel(name))) {
+            if !is_name(&camel(name)) {
+                self.nameless(&file, method.path(), name);
+                continue;
+            }
+            let function = ident(&function_name(name)).to_string();
+            let clash = taken(&mut functions, function);
+            if let Some((rust, first)) =
+                clash.or_else(|| taken(&mut markers, ident(&camel(name)).to_string()))
+            {
                 let message = format!("`{name}` and `{first}` are both `{rust}` in Rust");
                 self.report(&file, method.path(), message, "rename one of them");
             }
@@ -120,11 +183,14 @@ impl Checker<'_> {
     /// Names inside of a message, groups, and messages without end.
     pub fn message(&mut self, message: &MessageDescriptor) {
         let file = message.parent_file();
+        self.primitive(&file, message.path(), message.name());
         for oneof in message.oneofs() {
             let mut variants = Scope::default();
             for field in oneof.fields() {
                 let rust = field.name().to_case(Case::Pascal);
-                if let Some(first) = variants.take(rust.clone(), field.name()) {
+                if rust == "Self" || !is_name(&rust) {
+                    self.nameless(&file, field.path(), field.name());
+                } else if let Some(first) = variants.take(rust.clone(), field.name()) {
                     let message =
                         format!("`{}` and `{first}` are both `{rust}` in Rust", field.name());
                     self.report(&file, field.path(), message, "rename one of them");
@@ -158,6 +224,7 @@ impl Checker<'_> {
     pub fn enumeration(&mut self, enumeration: &EnumDescriptor) {
         let mut values = Scope::default();
         let prefix = enumeration.name();
+        self.primitive(&enumeration.parent_file(), enumeration.path(), prefix);
         for value in enumeration.values() {
             let rust = value.name().to_case(Case::Pascal);
             let rust = rust.strip_prefix(prefix).unwrap_or(&rust).to_owned();
@@ -171,6 +238,11 @@ impl Checker<'_> {
             }
         }
     }
+}
+
+/// Whether it can be a name in camel case.
+fn is_name(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_alphabetic())
 }
 
 /// Whether `from` is or contains `to`.

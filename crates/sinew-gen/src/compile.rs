@@ -9,7 +9,7 @@ use protox::file::{
 };
 
 use crate::report::Mistake;
-use crate::sources::Sources;
+use crate::sources::{self, Sources};
 
 /// What was read.
 pub(crate) struct Compiled {
@@ -42,8 +42,13 @@ pub(crate) fn compile(
         }
     }
     for file in compiler.files() {
-        if let Some(path) = file.path() {
-            sources.add(file.name(), path);
+        // A file that was read without its mark has no path of its own.
+        let found = || {
+            let paths = includes.iter().map(|folder| folder.join(file.name()));
+            paths.into_iter().find(|path| path.is_file())
+        };
+        if let Some(path) = file.path().map(Path::to_owned).or_else(found) {
+            sources.add(file.name(), &path);
         }
     }
     Compiled { compiler, sources }
@@ -52,13 +57,41 @@ pub(crate) fn compile(
 fn new_compiler(includes: &[PathBuf]) -> Compiler {
     let mut chain = ChainFileResolver::new();
     for include in includes {
-        chain.add(IncludeFileResolver::new(include.clone()));
+        chain.add(Folder {
+            folder: include.clone(),
+            resolver: IncludeFileResolver::new(include.clone()),
+        });
     }
     chain.add(OwnFiles);
     chain.add(GoogleFileResolver::new());
     let mut compiler = Compiler::with_file_resolver(chain);
     compiler.include_source_info(true).include_imports(true);
     compiler
+}
+
+/// The files of an include folder.
+struct Folder {
+    folder: PathBuf,
+    resolver: IncludeFileResolver,
+}
+
+impl FileResolver for Folder {
+    fn resolve_path(&self, path: &Path) -> Option<String> {
+        self.resolver.resolve_path(path)
+    }
+
+    fn open_file(&self, name: &str) -> Result<File, protox::Error> {
+        match std::fs::read(self.folder.join(name)) {
+            // The parser does not know the mark that some editors put before a text.
+            Ok(bytes) if bytes.starts_with(b"\xef\xbb\xbf") => {
+                match sources::read(&self.folder.join(name)) {
+                    Ok(text) => File::from_source(name, &text),
+                    Err(_) => self.resolver.open_file(name),
+                }
+            }
+            _ => self.resolver.open_file(name),
+        }
+    }
 }
 
 /// The files that come with the generator.

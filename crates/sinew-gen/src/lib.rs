@@ -19,11 +19,12 @@
 //! | `select` | what code is made for |
 //! | `options`, `bounds` | the capacity of every field that needs one |
 //! | `check` | names, ids and types that cannot be |
-//! | `messages`, `tidy`, `mend` | message types, by micropb-gen, made readable and right |
+//! | `messages`, `tidy`, `mend`, `accessors`, `paths` | message types, by micropb-gen, made readable and right |
 //! | `schema`, `service`, `names` | the code of services |
 //! | `report` | mistakes with their source lines |
 #![forbid(unsafe_code)]
 
+mod accessors;
 mod bounds;
 mod builder;
 mod check;
@@ -32,6 +33,7 @@ mod mend;
 mod messages;
 mod names;
 mod options;
+mod paths;
 mod report;
 mod schema;
 mod select;

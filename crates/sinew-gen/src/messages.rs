@@ -11,7 +11,7 @@ use prost_reflect::prost_types::FileDescriptorSet;
 
 use crate::bounds::Bound;
 use crate::service::{self, Service};
-use crate::tidy;
+use crate::{paths, tidy};
 
 /// One Rust file for these descriptors: a module per package.
 pub(crate) fn generate(
@@ -68,6 +68,7 @@ pub(crate) fn generate(
         });
     }
     tidy::polish(&mut file);
+    paths::absolute(&mut file);
     Ok(file)
 }
 

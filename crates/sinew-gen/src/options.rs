@@ -63,7 +63,7 @@ struct Rule {
 impl Options {
     /// Reads a file; mistakes of single lines go to `mistakes`.
     pub fn read(path: &Path, mistakes: &mut Vec<Mistake>) -> std::io::Result<Self> {
-        let text = std::fs::read_to_string(path)?;
+        let text = crate::sources::read(path)?;
         Ok(Options::parse(path, &text, mistakes))
     }
 

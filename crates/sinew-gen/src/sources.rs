@@ -19,11 +19,20 @@ pub(crate) struct Source {
     text: String,
 }
 
+/// The text of a file, without the mark that some editors put before it.
+pub(crate) fn read(path: &Path) -> std::io::Result<String> {
+    let text = std::fs::read_to_string(path)?;
+    Ok(match text.strip_prefix('\u{feff}') {
+        Some(text) => text.to_owned(),
+        None => text,
+    })
+}
+
 impl Sources {
     /// Remembers a file; one that cannot be read has no lines to show.
     pub fn add(&mut self, name: &str, path: &Path) {
         if !self.files.contains_key(name) {
-            let text = std::fs::read_to_string(path).unwrap_or_default();
+            let text = read(path).unwrap_or_default();
             let path = path.to_owned();
             self.files.insert(name.to_owned(), Source { path, text });
         }

@@ -5,8 +5,8 @@ use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::quote;
 use syn::visit_mut::{self, VisitMut};
 
-use crate::mend;
 use crate::schema::doc_line;
+use crate::{accessors, mend};
 
 /// Points paths of micropb at its re-export, so that a crate with generated code needs `sinew`
 /// only, and drops the `r#` of names that are no keywords.
@@ -125,6 +125,9 @@ fn messages(items: Vec<syn::Item>) -> Vec<syn::Item> {
             out.push(item);
             continue;
         };
+        if block.trait_.is_none() {
+            accessors::drop_hiding(&mut block);
+        }
         let codec = block
             .trait_
             .as_ref()
@@ -139,6 +142,7 @@ fn messages(items: Vec<syn::Item>) -> Vec<syn::Item> {
             }
             Some("MessageEncode") => {
                 mend::encoder(&mut block);
+                accessors::read_fields(&mut block);
                 block.attrs.extend(codec_attributes());
                 let message = block.self_ty.clone();
                 out.push(syn::Item::Impl(block));

@@ -19,6 +19,9 @@ fn runs() -> Vec<Builder> {
             .mocks(true),
         run("tests/protos/versions.proto"),
         run("tests/protos/rootless.proto"),
+        run("tests/protos/hostile.proto")
+            .protos(&[here.join("tests/protos/hostile_services.proto")])
+            .mocks(true),
     ]
 }
 

@@ -27,6 +27,7 @@ snapshots! {
     an_options_file_is_checked_line_by_line: "options";
     an_id_that_is_zero_or_taken_is_refused: "ids";
     names_that_clash_in_rust_are_refused: "names" "variants";
+    names_that_rust_cannot_take_are_refused: "hostile";
     a_message_that_contains_itself_is_refused: "endless";
     a_group_is_refused: "group";
     a_missing_file_is_named: "absent";

@@ -77,7 +77,7 @@ fn handler(m: &MethodNames<'_>) -> TokenStream {
             };
             quote! {
                 let (#way, later) = cx.defer()?;
-                let request = request.clone();
+                let request = ::core::clone::Clone::clone(request);
                 let call = Calls::#marker { request, #way };
                 #hand_over
             }
@@ -89,7 +89,7 @@ fn handler(m: &MethodNames<'_>) -> TokenStream {
                     let (way, later) = cx.defer()?;
                     (rpc::Handoff::Open(way), later)
                 }
-                rpc::StreamIn::Item(item) => (rpc::Handoff::Item(item.clone()), cx.wait()),
+                rpc::StreamIn::Item(item) => (rpc::Handoff::Item(::core::clone::Clone::clone(item)), cx.wait()),
                 rpc::StreamIn::End => (rpc::Handoff::End, cx.wait()),
                 rpc::StreamIn::Closed(status) => (rpc::Handoff::Closed(status), cx.wait()),
             };

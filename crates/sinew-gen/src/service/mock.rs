@@ -112,7 +112,7 @@ fn reach(m: &MethodNames<'_>) -> TokenStream {
             fn unary(
                 &mut self,
                 request: &#request,
-            ) -> impl Future<Output = Result<#response, rpc::CallError>> + Send {
+            ) -> impl ::core::future::Future<Output = Result<#response, rpc::CallError>> + Send {
                 ::core::future::ready(self.#function.call(request))
             }
         }

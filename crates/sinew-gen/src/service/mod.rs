@@ -4,7 +4,7 @@
 
 use micropb_gen::TypeResolver;
 use proc_macro2::{Ident, Literal, TokenStream};
-use quote::{format_ident, quote};
+use quote::quote;
 use sinew::rpc::MethodKind;
 
 use crate::names::{camel, ident, snake};
@@ -38,8 +38,9 @@ pub(crate) struct Method {
     pub raw: Option<u32>,
 }
 
-/// Names of a service's module that its trait must not take.
+/// Names that the code of a service's module uses, so that its trait must not take them.
 const TAKEN: &[&str] = &[
+    // Its own items.
     "AsyncClient",
     "AsyncReach",
     "Calls",
@@ -47,7 +48,38 @@ const TAKEN: &[&str] = &[
     "Defer",
     "Reach",
     "Serve",
+    // Type parameters.
+    "F",
+    "N",
+    "R",
+    "S",
+    "T",
+    // The prelude; a trait that is hidden there loses its methods, too.
+    "AsRef",
+    "Clone",
+    "Copy",
+    "Default",
+    "Drop",
+    "Fn",
+    "FnMut",
+    "FnOnce",
+    "From",
+    "Future",
+    "Into",
+    "IntoFuture",
+    "IntoIterator",
+    "Iterator",
+    "Option",
+    "Result",
+    "Send",
+    "Sized",
+    "Sync",
+    "Unpin",
 ];
+
+/// Functions that every client has from the prelude by itself and that take `self` or `&self`:
+/// one of the same name that takes `&mut self` would not be found.
+const EVERYBODYS: &[&str] = &["clone", "clone_into", "into", "to_owned", "try_into"];
 
 /// A service with its Rust names.
 struct Names<'s> {
@@ -73,9 +105,19 @@ struct MethodNames<'s> {
 
 /// The name of the function of a method; `poll` is the trait's own.
 pub(crate) fn function_name(method: &str) -> String {
-    match snake(method) {
-        name if name == "poll" => "poll_".into(),
-        name => name,
+    let name = snake(method);
+    match name == "poll" || EVERYBODYS.contains(&name.as_str()) {
+        true => name + "_",
+        false => name,
+    }
+}
+
+/// The name of the trait of a service.
+pub(crate) fn trait_name(service: &str) -> String {
+    let name = camel(service);
+    match TAKEN.contains(&name.as_str()) {
+        true => name + "Service",
+        false => name,
     }
 }
 
@@ -124,12 +166,6 @@ pub(crate) fn generate(service: &Service, types: &dyn TypeResolver, mocks: bool)
 }
 
 fn names<'s>(service: &'s Service, types: &dyn TypeResolver) -> Names<'s> {
-    let interface = camel(&service.name);
-    let interface = if TAKEN.contains(&interface.as_str()) {
-        format_ident!("{interface}Service")
-    } else {
-        ident(&interface)
-    };
     let methods = service.methods.iter().map(|method| {
         let message = |name: &str| match method.raw {
             Some(capacity) => {
@@ -156,7 +192,7 @@ fn names<'s>(service: &'s Service, types: &dyn TypeResolver) -> Names<'s> {
     });
     Names {
         service,
-        interface,
+        interface: ident(&trait_name(&service.name)),
         methods: methods.collect(),
     }
 }

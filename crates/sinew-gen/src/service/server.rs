@@ -151,7 +151,7 @@ fn direct(names: &Names<'_>, m: &MethodNames<'_>) -> TokenStream {
             fn unary(
                 &mut self,
                 request: &#request,
-            ) -> impl Future<Output = Result<#response, rpc::CallError>> + Send {
+            ) -> impl ::core::future::Future<Output = Result<#response, rpc::CallError>> + Send {
                 ::core::future::ready(rpc::direct(|cx| self.0.#function(request, cx)))
             }
         }

@@ -14,16 +14,27 @@ pub mod demo {
             &mut self,
             decoder: &mut ::sinew::micropb::PbDecoder<IMPL_MICROPB_READ>,
             len: usize,
-        ) -> Result<(), ::sinew::micropb::DecodeError<IMPL_MICROPB_READ::Error>> {
-            use ::sinew::micropb::{PbBytes, PbString, PbVec, PbMap, FieldDecode};
+        ) -> ::core::result::Result<
+            (),
+            ::sinew::micropb::DecodeError<IMPL_MICROPB_READ::Error>,
+        > {
+            use ::sinew::micropb::{
+                PbBytes as _, PbString as _, PbVec as _, PbMap as _, FieldDecode as _,
+            };
             let before = decoder.bytes_read();
             while decoder.bytes_read() - before < len {
                 let tag = decoder.decode_tag()?;
                 match tag.field_num() {
-                    0 => return Err(::sinew::micropb::DecodeError::ZeroField),
+                    0 => {
+                        return ::core::result::Result::Err(
+                            ::sinew::micropb::DecodeError::ZeroField,
+                        );
+                    }
                     1u32 => {
                         if tag.wire_type() != 0u8 {
-                            return Err(::sinew::micropb::DecodeError::WrongWireType);
+                            return ::core::result::Result::Err(
+                                ::sinew::micropb::DecodeError::WrongWireType,
+                            );
                         }
                         let mut_ref = &mut self.value;
                         {
@@ -37,7 +48,7 @@ pub mod demo {
                     }
                 }
             }
-            Ok(())
+            ::core::result::Result::Ok(())
         }
     }
 
@@ -61,8 +72,8 @@ pub mod demo {
         fn encode<IMPL_MICROPB_WRITE: ::sinew::micropb::PbWrite>(
             &self,
             encoder: &mut ::sinew::micropb::PbEncoder<IMPL_MICROPB_WRITE>,
-        ) -> Result<(), IMPL_MICROPB_WRITE::Error> {
-            use ::sinew::micropb::{PbMap, FieldEncode};
+        ) -> ::core::result::Result<(), IMPL_MICROPB_WRITE::Error> {
+            use ::sinew::micropb::{PbMap as _, FieldEncode as _};
             {
                 let val_ref = &self.value;
                 if *val_ref != 0 {
@@ -70,11 +81,11 @@ pub mod demo {
                     encoder.encode_int32(*val_ref as _)?;
                 }
             }
-            Ok(())
+            ::core::result::Result::Ok(())
         }
 
         fn compute_size(&self) -> usize {
-            use ::sinew::micropb::{PbMap, FieldEncode};
+            use ::sinew::micropb::{PbMap as _, FieldEncode as _};
             let mut size = 0;
             {
                 let val_ref = &self.value;
@@ -92,13 +103,13 @@ pub mod demo {
             ::sinew::micropb::MessageEncode::compute_size(self)
         }
 
-        fn encode(&self, out: &mut [u8]) -> Option<usize> {
+        fn encode(&self, out: &mut [u8]) -> ::core::option::Option<usize> {
             ::sinew::rpc::micropb::encode(self, out)
         }
     }
 
     impl ::sinew::rpc::Decode for SetValueRequest {
-        fn decode(bytes: &[u8]) -> Option<Self> {
+        fn decode(bytes: &[u8]) -> ::core::option::Option<Self> {
             ::sinew::rpc::micropb::decode(bytes)
         }
     }
@@ -112,19 +123,28 @@ pub mod demo {
             &mut self,
             decoder: &mut ::sinew::micropb::PbDecoder<IMPL_MICROPB_READ>,
             len: usize,
-        ) -> Result<(), ::sinew::micropb::DecodeError<IMPL_MICROPB_READ::Error>> {
-            use ::sinew::micropb::{PbBytes, PbString, PbVec, PbMap, FieldDecode};
+        ) -> ::core::result::Result<
+            (),
+            ::sinew::micropb::DecodeError<IMPL_MICROPB_READ::Error>,
+        > {
+            use ::sinew::micropb::{
+                PbBytes as _, PbString as _, PbVec as _, PbMap as _, FieldDecode as _,
+            };
             let before = decoder.bytes_read();
             while decoder.bytes_read() - before < len {
                 let tag = decoder.decode_tag()?;
                 match tag.field_num() {
-                    0 => return Err(::sinew::micropb::DecodeError::ZeroField),
+                    0 => {
+                        return ::core::result::Result::Err(
+                            ::sinew::micropb::DecodeError::ZeroField,
+                        );
+                    }
                     _ => {
                         decoder.skip_wire_value(tag.wire_type())?;
                     }
                 }
             }
-            Ok(())
+            ::core::result::Result::Ok(())
         }
     }
 
@@ -138,13 +158,13 @@ pub mod demo {
         fn encode<IMPL_MICROPB_WRITE: ::sinew::micropb::PbWrite>(
             &self,
             encoder: &mut ::sinew::micropb::PbEncoder<IMPL_MICROPB_WRITE>,
-        ) -> Result<(), IMPL_MICROPB_WRITE::Error> {
-            use ::sinew::micropb::{PbMap, FieldEncode};
-            Ok(())
+        ) -> ::core::result::Result<(), IMPL_MICROPB_WRITE::Error> {
+            use ::sinew::micropb::{PbMap as _, FieldEncode as _};
+            ::core::result::Result::Ok(())
         }
 
         fn compute_size(&self) -> usize {
-            use ::sinew::micropb::{PbMap, FieldEncode};
+            use ::sinew::micropb::{PbMap as _, FieldEncode as _};
             let mut size = 0;
             size
         }
@@ -156,13 +176,13 @@ pub mod demo {
             ::sinew::micropb::MessageEncode::compute_size(self)
         }
 
-        fn encode(&self, out: &mut [u8]) -> Option<usize> {
+        fn encode(&self, out: &mut [u8]) -> ::core::option::Option<usize> {
             ::sinew::rpc::micropb::encode(self, out)
         }
     }
 
     impl ::sinew::rpc::Decode for SetValueResponse {
-        fn decode(bytes: &[u8]) -> Option<Self> {
+        fn decode(bytes: &[u8]) -> ::core::option::Option<Self> {
             ::sinew::rpc::micropb::decode(bytes)
         }
     }
@@ -176,19 +196,28 @@ pub mod demo {
             &mut self,
             decoder: &mut ::sinew::micropb::PbDecoder<IMPL_MICROPB_READ>,
             len: usize,
-        ) -> Result<(), ::sinew::micropb::DecodeError<IMPL_MICROPB_READ::Error>> {
-            use ::sinew::micropb::{PbBytes, PbString, PbVec, PbMap, FieldDecode};
+        ) -> ::core::result::Result<
+            (),
+            ::sinew::micropb::DecodeError<IMPL_MICROPB_READ::Error>,
+        > {
+            use ::sinew::micropb::{
+                PbBytes as _, PbString as _, PbVec as _, PbMap as _, FieldDecode as _,
+            };
             let before = decoder.bytes_read();
             while decoder.bytes_read() - before < len {
                 let tag = decoder.decode_tag()?;
                 match tag.field_num() {
-                    0 => return Err(::sinew::micropb::DecodeError::ZeroField),
+                    0 => {
+                        return ::core::result::Result::Err(
+                            ::sinew::micropb::DecodeError::ZeroField,
+                        );
+                    }
                     _ => {
                         decoder.skip_wire_value(tag.wire_type())?;
                     }
                 }
             }
-            Ok(())
+            ::core::result::Result::Ok(())
         }
     }
 
@@ -202,13 +231,13 @@ pub mod demo {
         fn encode<IMPL_MICROPB_WRITE: ::sinew::micropb::PbWrite>(
             &self,
             encoder: &mut ::sinew::micropb::PbEncoder<IMPL_MICROPB_WRITE>,
-        ) -> Result<(), IMPL_MICROPB_WRITE::Error> {
-            use ::sinew::micropb::{PbMap, FieldEncode};
-            Ok(())
+        ) -> ::core::result::Result<(), IMPL_MICROPB_WRITE::Error> {
+            use ::sinew::micropb::{PbMap as _, FieldEncode as _};
+            ::core::result::Result::Ok(())
         }
 
         fn compute_size(&self) -> usize {
-            use ::sinew::micropb::{PbMap, FieldEncode};
+            use ::sinew::micropb::{PbMap as _, FieldEncode as _};
             let mut size = 0;
             size
         }
@@ -220,13 +249,13 @@ pub mod demo {
             ::sinew::micropb::MessageEncode::compute_size(self)
         }
 
-        fn encode(&self, out: &mut [u8]) -> Option<usize> {
+        fn encode(&self, out: &mut [u8]) -> ::core::option::Option<usize> {
             ::sinew::rpc::micropb::encode(self, out)
         }
     }
 
     impl ::sinew::rpc::Decode for GetValueRequest {
-        fn decode(bytes: &[u8]) -> Option<Self> {
+        fn decode(bytes: &[u8]) -> ::core::option::Option<Self> {
             ::sinew::rpc::micropb::decode(bytes)
         }
     }
@@ -242,16 +271,27 @@ pub mod demo {
             &mut self,
             decoder: &mut ::sinew::micropb::PbDecoder<IMPL_MICROPB_READ>,
             len: usize,
-        ) -> Result<(), ::sinew::micropb::DecodeError<IMPL_MICROPB_READ::Error>> {
-            use ::sinew::micropb::{PbBytes, PbString, PbVec, PbMap, FieldDecode};
+        ) -> ::core::result::Result<
+            (),
+            ::sinew::micropb::DecodeError<IMPL_MICROPB_READ::Error>,
+        > {
+            use ::sinew::micropb::{
+                PbBytes as _, PbString as _, PbVec as _, PbMap as _, FieldDecode as _,
+            };
             let before = decoder.bytes_read();
             while decoder.bytes_read() - before < len {
                 let tag = decoder.decode_tag()?;
                 match tag.field_num() {
-                    0 => return Err(::sinew::micropb::DecodeError::ZeroField),
+                    0 => {
+                        return ::core::result::Result::Err(
+                            ::sinew::micropb::DecodeError::ZeroField,
+                        );
+                    }
                     1u32 => {
                         if tag.wire_type() != 0u8 {
-                            return Err(::sinew::micropb::DecodeError::WrongWireType);
+                            return ::core::result::Result::Err(
+                                ::sinew::micropb::DecodeError::WrongWireType,
+                            );
                         }
                         let mut_ref = &mut self.value;
                         {
@@ -265,7 +305,7 @@ pub mod demo {
                     }
                 }
             }
-            Ok(())
+            ::core::result::Result::Ok(())
         }
     }
 
@@ -289,8 +329,8 @@ pub mod demo {
         fn encode<IMPL_MICROPB_WRITE: ::sinew::micropb::PbWrite>(
             &self,
             encoder: &mut ::sinew::micropb::PbEncoder<IMPL_MICROPB_WRITE>,
-        ) -> Result<(), IMPL_MICROPB_WRITE::Error> {
-            use ::sinew::micropb::{PbMap, FieldEncode};
+        ) -> ::core::result::Result<(), IMPL_MICROPB_WRITE::Error> {
+            use ::sinew::micropb::{PbMap as _, FieldEncode as _};
             {
                 let val_ref = &self.value;
                 if *val_ref != 0 {
@@ -298,11 +338,11 @@ pub mod demo {
                     encoder.encode_int32(*val_ref as _)?;
                 }
             }
-            Ok(())
+            ::core::result::Result::Ok(())
         }
 
         fn compute_size(&self) -> usize {
-            use ::sinew::micropb::{PbMap, FieldEncode};
+            use ::sinew::micropb::{PbMap as _, FieldEncode as _};
             let mut size = 0;
             {
                 let val_ref = &self.value;
@@ -320,13 +360,13 @@ pub mod demo {
             ::sinew::micropb::MessageEncode::compute_size(self)
         }
 
-        fn encode(&self, out: &mut [u8]) -> Option<usize> {
+        fn encode(&self, out: &mut [u8]) -> ::core::option::Option<usize> {
             ::sinew::rpc::micropb::encode(self, out)
         }
     }
 
     impl ::sinew::rpc::Decode for GetValueResponse {
-        fn decode(bytes: &[u8]) -> Option<Self> {
+        fn decode(bytes: &[u8]) -> ::core::option::Option<Self> {
             ::sinew::rpc::micropb::decode(bytes)
         }
     }
@@ -342,16 +382,27 @@ pub mod demo {
             &mut self,
             decoder: &mut ::sinew::micropb::PbDecoder<IMPL_MICROPB_READ>,
             len: usize,
-        ) -> Result<(), ::sinew::micropb::DecodeError<IMPL_MICROPB_READ::Error>> {
-            use ::sinew::micropb::{PbBytes, PbString, PbVec, PbMap, FieldDecode};
+        ) -> ::core::result::Result<
+            (),
+            ::sinew::micropb::DecodeError<IMPL_MICROPB_READ::Error>,
+        > {
+            use ::sinew::micropb::{
+                PbBytes as _, PbString as _, PbVec as _, PbMap as _, FieldDecode as _,
+            };
             let before = decoder.bytes_read();
             while decoder.bytes_read() - before < len {
                 let tag = decoder.decode_tag()?;
                 match tag.field_num() {
-                    0 => return Err(::sinew::micropb::DecodeError::ZeroField),
+                    0 => {
+                        return ::core::result::Result::Err(
+                            ::sinew::micropb::DecodeError::ZeroField,
+                        );
+                    }
                     1u32 => {
                         if tag.wire_type() != 0u8 {
-                            return Err(::sinew::micropb::DecodeError::WrongWireType);
+                            return ::core::result::Result::Err(
+                                ::sinew::micropb::DecodeError::WrongWireType,
+                            );
                         }
                         let mut_ref = &mut self.n;
                         {
@@ -365,7 +416,7 @@ pub mod demo {
                     }
                 }
             }
-            Ok(())
+            ::core::result::Result::Ok(())
         }
     }
 
@@ -389,8 +440,8 @@ pub mod demo {
         fn encode<IMPL_MICROPB_WRITE: ::sinew::micropb::PbWrite>(
             &self,
             encoder: &mut ::sinew::micropb::PbEncoder<IMPL_MICROPB_WRITE>,
-        ) -> Result<(), IMPL_MICROPB_WRITE::Error> {
-            use ::sinew::micropb::{PbMap, FieldEncode};
+        ) -> ::core::result::Result<(), IMPL_MICROPB_WRITE::Error> {
+            use ::sinew::micropb::{PbMap as _, FieldEncode as _};
             {
                 let val_ref = &self.n;
                 if *val_ref != 0 {
@@ -398,11 +449,11 @@ pub mod demo {
                     encoder.encode_varint32(*val_ref as _)?;
                 }
             }
-            Ok(())
+            ::core::result::Result::Ok(())
         }
 
         fn compute_size(&self) -> usize {
-            use ::sinew::micropb::{PbMap, FieldEncode};
+            use ::sinew::micropb::{PbMap as _, FieldEncode as _};
             let mut size = 0;
             {
                 let val_ref = &self.n;
@@ -422,13 +473,13 @@ pub mod demo {
             ::sinew::micropb::MessageEncode::compute_size(self)
         }
 
-        fn encode(&self, out: &mut [u8]) -> Option<usize> {
+        fn encode(&self, out: &mut [u8]) -> ::core::option::Option<usize> {
             ::sinew::rpc::micropb::encode(self, out)
         }
     }
 
     impl ::sinew::rpc::Decode for Num {
-        fn decode(bytes: &[u8]) -> Option<Self> {
+        fn decode(bytes: &[u8]) -> ::core::option::Option<Self> {
             ::sinew::rpc::micropb::decode(bytes)
         }
     }
@@ -581,7 +632,7 @@ pub mod demo {
             fn unary(
                 &mut self,
                 request: &super::SetValueRequest,
-            ) -> impl Future<
+            ) -> impl ::core::future::Future<
                 Output = Result<super::SetValueResponse, rpc::CallError>,
             > + Send {
                 ::core::future::ready(rpc::direct(|cx| self.0.set_value(request, cx)))
@@ -601,7 +652,7 @@ pub mod demo {
             fn unary(
                 &mut self,
                 request: &super::GetValueRequest,
-            ) -> impl Future<
+            ) -> impl ::core::future::Future<
                 Output = Result<super::GetValueResponse, rpc::CallError>,
             > + Send {
                 ::core::future::ready(rpc::direct(|cx| self.0.get_value(request, cx)))
@@ -707,7 +758,7 @@ pub mod demo {
                 cx: rpc::Cx<'_, rpc::Responder<super::SetValueResponse>>,
             ) -> Result<super::SetValueResponse, rpc::Stop> {
                 let (responder, later) = cx.defer()?;
-                let request = request.clone();
+                let request = ::core::clone::Clone::clone(request);
                 let call = Calls::SetValue {
                     request,
                     responder,
@@ -724,7 +775,7 @@ pub mod demo {
                 cx: rpc::Cx<'_, rpc::Responder<super::GetValueResponse>>,
             ) -> Result<super::GetValueResponse, rpc::Stop> {
                 let (responder, later) = cx.defer()?;
-                let request = request.clone();
+                let request = ::core::clone::Clone::clone(request);
                 let call = Calls::GetValue {
                     request,
                     responder,
@@ -807,7 +858,7 @@ pub mod demo {
                 fn unary(
                     &mut self,
                     request: &super::super::SetValueRequest,
-                ) -> impl Future<
+                ) -> impl ::core::future::Future<
                     Output = Result<super::super::SetValueResponse, rpc::CallError>,
                 > + Send {
                     ::core::future::ready(self.set_value.call(request))
@@ -827,7 +878,7 @@ pub mod demo {
                 fn unary(
                     &mut self,
                     request: &super::super::GetValueRequest,
-                ) -> impl Future<
+                ) -> impl ::core::future::Future<
                     Output = Result<super::super::GetValueResponse, rpc::CallError>,
                 > + Send {
                     ::core::future::ready(self.get_value.call(request))
@@ -1061,7 +1112,9 @@ pub mod demo {
             fn unary(
                 &mut self,
                 request: &super::Num,
-            ) -> impl Future<Output = Result<super::Num, rpc::CallError>> + Send {
+            ) -> impl ::core::future::Future<
+                Output = Result<super::Num, rpc::CallError>,
+            > + Send {
                 ::core::future::ready(rpc::direct(|cx| self.0.double(request, cx)))
             }
         }
@@ -1254,7 +1307,7 @@ pub mod demo {
                 cx: rpc::Cx<'_, rpc::Responder<super::Num>>,
             ) -> Result<super::Num, rpc::Stop> {
                 let (responder, later) = cx.defer()?;
-                let request = request.clone();
+                let request = ::core::clone::Clone::clone(request);
                 let call = Calls::Double {
                     request,
                     responder,
@@ -1271,7 +1324,7 @@ pub mod demo {
                 cx: rpc::Cx<'_, rpc::Writer<super::Num>>,
             ) -> Result<(), rpc::Stop> {
                 let (writer, later) = cx.defer()?;
-                let request = request.clone();
+                let request = ::core::clone::Clone::clone(request);
                 let call = Calls::Count { request, writer };
                 match self.0(call) {
                     Ok(()) => Err(later),
@@ -1291,7 +1344,10 @@ pub mod demo {
                         (rpc::Handoff::Open(way), later)
                     }
                     rpc::StreamIn::Item(item) => {
-                        (rpc::Handoff::Item(item.clone()), cx.wait())
+                        (
+                            rpc::Handoff::Item(::core::clone::Clone::clone(item)),
+                            cx.wait(),
+                        )
                     }
                     rpc::StreamIn::End => (rpc::Handoff::End, cx.wait()),
                     rpc::StreamIn::Closed(status) => {
@@ -1317,7 +1373,10 @@ pub mod demo {
                         (rpc::Handoff::Open(way), later)
                     }
                     rpc::StreamIn::Item(item) => {
-                        (rpc::Handoff::Item(item.clone()), cx.wait())
+                        (
+                            rpc::Handoff::Item(::core::clone::Clone::clone(item)),
+                            cx.wait(),
+                        )
                     }
                     rpc::StreamIn::End => (rpc::Handoff::End, cx.wait()),
                     rpc::StreamIn::Closed(status) => {
@@ -1408,7 +1467,7 @@ pub mod demo {
                 fn unary(
                     &mut self,
                     request: &super::super::Num,
-                ) -> impl Future<
+                ) -> impl ::core::future::Future<
                     Output = Result<super::super::Num, rpc::CallError>,
                 > + Send {
                     ::core::future::ready(self.double.call(request))

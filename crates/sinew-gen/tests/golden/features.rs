@@ -16,16 +16,27 @@ pub mod tests {
                 &mut self,
                 decoder: &mut ::sinew::micropb::PbDecoder<IMPL_MICROPB_READ>,
                 len: usize,
-            ) -> Result<(), ::sinew::micropb::DecodeError<IMPL_MICROPB_READ::Error>> {
-                use ::sinew::micropb::{PbBytes, PbString, PbVec, PbMap, FieldDecode};
+            ) -> ::core::result::Result<
+                (),
+                ::sinew::micropb::DecodeError<IMPL_MICROPB_READ::Error>,
+            > {
+                use ::sinew::micropb::{
+                    PbBytes as _, PbString as _, PbVec as _, PbMap as _, FieldDecode as _,
+                };
                 let before = decoder.bytes_read();
                 while decoder.bytes_read() - before < len {
                     let tag = decoder.decode_tag()?;
                     match tag.field_num() {
-                        0 => return Err(::sinew::micropb::DecodeError::ZeroField),
+                        0 => {
+                            return ::core::result::Result::Err(
+                                ::sinew::micropb::DecodeError::ZeroField,
+                            );
+                        }
                         1u32 => {
                             if tag.wire_type() != 5u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             let mut_ref = &mut self.x;
                             {
@@ -36,7 +47,9 @@ pub mod tests {
                         }
                         2u32 => {
                             if tag.wire_type() != 5u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             let mut_ref = &mut self.y;
                             {
@@ -50,7 +63,7 @@ pub mod tests {
                         }
                     }
                 }
-                Ok(())
+                ::core::result::Result::Ok(())
             }
         }
 
@@ -84,8 +97,8 @@ pub mod tests {
             fn encode<IMPL_MICROPB_WRITE: ::sinew::micropb::PbWrite>(
                 &self,
                 encoder: &mut ::sinew::micropb::PbEncoder<IMPL_MICROPB_WRITE>,
-            ) -> Result<(), IMPL_MICROPB_WRITE::Error> {
-                use ::sinew::micropb::{PbMap, FieldEncode};
+            ) -> ::core::result::Result<(), IMPL_MICROPB_WRITE::Error> {
+                use ::sinew::micropb::{PbMap as _, FieldEncode as _};
                 {
                     let val_ref = &self.x;
                     if val_ref.to_bits() != 0 {
@@ -100,11 +113,11 @@ pub mod tests {
                         encoder.encode_float(*val_ref)?;
                     }
                 }
-                Ok(())
+                ::core::result::Result::Ok(())
             }
 
             fn compute_size(&self) -> usize {
-                use ::sinew::micropb::{PbMap, FieldEncode};
+                use ::sinew::micropb::{PbMap as _, FieldEncode as _};
                 let mut size = 0;
                 {
                     let val_ref = &self.x;
@@ -128,13 +141,13 @@ pub mod tests {
                 ::sinew::micropb::MessageEncode::compute_size(self)
             }
 
-            fn encode(&self, out: &mut [u8]) -> Option<usize> {
+            fn encode(&self, out: &mut [u8]) -> ::core::option::Option<usize> {
                 ::sinew::rpc::micropb::encode(self, out)
             }
         }
 
         impl ::sinew::rpc::Decode for Point {
-            fn decode(bytes: &[u8]) -> Option<Self> {
+            fn decode(bytes: &[u8]) -> ::core::option::Option<Self> {
                 ::sinew::rpc::micropb::decode(bytes)
             }
         }
@@ -150,23 +163,23 @@ pub mod tests {
             pub const Metre: Self = Self(1);
         }
 
-        impl core::default::Default for Unit {
+        impl ::core::default::Default for Unit {
             fn default() -> Self {
                 Self(0)
             }
         }
 
-        impl core::convert::From<i32> for Unit {
+        impl ::core::convert::From<i32> for Unit {
             fn from(val: i32) -> Self {
                 Self(val)
             }
         }
 
-        impl core::fmt::Debug for Unit {
+        impl ::core::fmt::Debug for Unit {
             fn fmt(
                 &self,
-                formatter: &mut core::fmt::Formatter<'_>,
-            ) -> core::fmt::Result {
+                formatter: &mut ::core::fmt::Formatter<'_>,
+            ) -> ::core::fmt::Result {
                 match *self {
                     Unit::None => formatter.write_str("None"),
                     Unit::Metre => formatter.write_str("Metre"),
@@ -209,16 +222,27 @@ pub mod tests {
                 &mut self,
                 decoder: &mut ::sinew::micropb::PbDecoder<IMPL_MICROPB_READ>,
                 len: usize,
-            ) -> Result<(), ::sinew::micropb::DecodeError<IMPL_MICROPB_READ::Error>> {
-                use ::sinew::micropb::{PbBytes, PbString, PbVec, PbMap, FieldDecode};
+            ) -> ::core::result::Result<
+                (),
+                ::sinew::micropb::DecodeError<IMPL_MICROPB_READ::Error>,
+            > {
+                use ::sinew::micropb::{
+                    PbBytes as _, PbString as _, PbVec as _, PbMap as _, FieldDecode as _,
+                };
                 let before = decoder.bytes_read();
                 while decoder.bytes_read() - before < len {
                     let tag = decoder.decode_tag()?;
                     match tag.field_num() {
-                        0 => return Err(::sinew::micropb::DecodeError::ZeroField),
+                        0 => {
+                            return ::core::result::Result::Err(
+                                ::sinew::micropb::DecodeError::ZeroField,
+                            );
+                        }
                         1u32 => {
                             if tag.wire_type() != 0u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             let mut_ref = &mut self.a;
                             {
@@ -229,7 +253,9 @@ pub mod tests {
                         }
                         2u32 => {
                             if tag.wire_type() != 0u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             let mut_ref = &mut self.b;
                             {
@@ -240,7 +266,9 @@ pub mod tests {
                         }
                         3u32 => {
                             if tag.wire_type() != 0u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             let mut_ref = &mut self.c;
                             {
@@ -251,7 +279,9 @@ pub mod tests {
                         }
                         4u32 => {
                             if tag.wire_type() != 0u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             let mut_ref = &mut self.d;
                             {
@@ -262,7 +292,9 @@ pub mod tests {
                         }
                         5u32 => {
                             if tag.wire_type() != 0u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             let mut_ref = &mut self.e;
                             {
@@ -273,7 +305,9 @@ pub mod tests {
                         }
                         6u32 => {
                             if tag.wire_type() != 0u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             let mut_ref = &mut self.f;
                             {
@@ -284,7 +318,9 @@ pub mod tests {
                         }
                         7u32 => {
                             if tag.wire_type() != 0u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             let mut_ref = &mut self.g;
                             {
@@ -295,7 +331,9 @@ pub mod tests {
                         }
                         8u32 => {
                             if tag.wire_type() != 5u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             let mut_ref = &mut self.h;
                             {
@@ -306,7 +344,9 @@ pub mod tests {
                         }
                         9u32 => {
                             if tag.wire_type() != 1u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             let mut_ref = &mut self.i;
                             {
@@ -317,7 +357,9 @@ pub mod tests {
                         }
                         10u32 => {
                             if tag.wire_type() != 5u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             let mut_ref = &mut self.j;
                             {
@@ -328,7 +370,9 @@ pub mod tests {
                         }
                         11u32 => {
                             if tag.wire_type() != 1u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             let mut_ref = &mut self.k;
                             {
@@ -339,7 +383,9 @@ pub mod tests {
                         }
                         12u32 => {
                             if tag.wire_type() != 5u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             let mut_ref = &mut self.l;
                             {
@@ -350,7 +396,9 @@ pub mod tests {
                         }
                         13u32 => {
                             if tag.wire_type() != 1u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             let mut_ref = &mut self.m;
                             {
@@ -361,7 +409,9 @@ pub mod tests {
                         }
                         14u32 => {
                             if tag.wire_type() != 2u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             let mut_ref = &mut self.n;
                             {
@@ -374,7 +424,9 @@ pub mod tests {
                         }
                         15u32 => {
                             if tag.wire_type() != 2u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             let mut_ref = &mut self.o;
                             {
@@ -387,7 +439,9 @@ pub mod tests {
                         }
                         16u32 => {
                             if tag.wire_type() != 0u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             let mut_ref = &mut self.r#type;
                             {
@@ -401,7 +455,7 @@ pub mod tests {
                         }
                     }
                 }
-                Ok(())
+                ::core::result::Result::Ok(())
             }
         }
 
@@ -575,8 +629,8 @@ pub mod tests {
             fn encode<IMPL_MICROPB_WRITE: ::sinew::micropb::PbWrite>(
                 &self,
                 encoder: &mut ::sinew::micropb::PbEncoder<IMPL_MICROPB_WRITE>,
-            ) -> Result<(), IMPL_MICROPB_WRITE::Error> {
-                use ::sinew::micropb::{PbMap, FieldEncode};
+            ) -> ::core::result::Result<(), IMPL_MICROPB_WRITE::Error> {
+                use ::sinew::micropb::{PbMap as _, FieldEncode as _};
                 {
                     let val_ref = &self.a;
                     if *val_ref != 0 {
@@ -689,11 +743,11 @@ pub mod tests {
                         encoder.encode_varint32(*val_ref as _)?;
                     }
                 }
-                Ok(())
+                ::core::result::Result::Ok(())
             }
 
             fn compute_size(&self) -> usize {
-                use ::sinew::micropb::{PbMap, FieldEncode};
+                use ::sinew::micropb::{PbMap as _, FieldEncode as _};
                 let mut size = 0;
                 {
                     let val_ref = &self.a;
@@ -819,13 +873,13 @@ pub mod tests {
                 ::sinew::micropb::MessageEncode::compute_size(self)
             }
 
-            fn encode(&self, out: &mut [u8]) -> Option<usize> {
+            fn encode(&self, out: &mut [u8]) -> ::core::option::Option<usize> {
                 ::sinew::rpc::micropb::encode(self, out)
             }
         }
 
         impl ::sinew::rpc::Decode for Scalars {
-            fn decode(bytes: &[u8]) -> Option<Self> {
+            fn decode(bytes: &[u8]) -> ::core::option::Option<Self> {
                 ::sinew::rpc::micropb::decode(bytes)
             }
         }
@@ -878,16 +932,27 @@ pub mod tests {
                 &mut self,
                 decoder: &mut ::sinew::micropb::PbDecoder<IMPL_MICROPB_READ>,
                 len: usize,
-            ) -> Result<(), ::sinew::micropb::DecodeError<IMPL_MICROPB_READ::Error>> {
-                use ::sinew::micropb::{PbBytes, PbString, PbVec, PbMap, FieldDecode};
+            ) -> ::core::result::Result<
+                (),
+                ::sinew::micropb::DecodeError<IMPL_MICROPB_READ::Error>,
+            > {
+                use ::sinew::micropb::{
+                    PbBytes as _, PbString as _, PbVec as _, PbMap as _, FieldDecode as _,
+                };
                 let before = decoder.bytes_read();
                 while decoder.bytes_read() - before < len {
                     let tag = decoder.decode_tag()?;
                     match tag.field_num() {
-                        0 => return Err(::sinew::micropb::DecodeError::ZeroField),
+                        0 => {
+                            return ::core::result::Result::Err(
+                                ::sinew::micropb::DecodeError::ZeroField,
+                            );
+                        }
                         1u32 => {
                             if tag.wire_type() != 0u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             let mut_ref = &mut *self
                                 .a
@@ -899,7 +964,9 @@ pub mod tests {
                         }
                         2u32 => {
                             if tag.wire_type() != 2u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             let mut_ref = &mut *self
                                 .b
@@ -914,7 +981,9 @@ pub mod tests {
                         }
                         3u32 => {
                             if tag.wire_type() != 2u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             let mut_ref = &mut *self
                                 .c
@@ -929,7 +998,9 @@ pub mod tests {
                         }
                         4u32 => {
                             if tag.wire_type() != 0u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             let mut_ref = &mut *self
                                 .d
@@ -941,7 +1012,9 @@ pub mod tests {
                         }
                         5u32 => {
                             if tag.wire_type() != 2u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             let mut_ref = &mut *self
                                 .e
@@ -955,7 +1028,7 @@ pub mod tests {
                         }
                     }
                 }
-                Ok(())
+                ::core::result::Result::Ok(())
             }
         }
 
@@ -1022,8 +1095,8 @@ pub mod tests {
             fn encode<IMPL_MICROPB_WRITE: ::sinew::micropb::PbWrite>(
                 &self,
                 encoder: &mut ::sinew::micropb::PbEncoder<IMPL_MICROPB_WRITE>,
-            ) -> Result<(), IMPL_MICROPB_WRITE::Error> {
-                use ::sinew::micropb::{PbMap, FieldEncode};
+            ) -> ::core::result::Result<(), IMPL_MICROPB_WRITE::Error> {
+                use ::sinew::micropb::{PbMap as _, FieldEncode as _};
                 {
                     if let ::core::option::Option::Some(val_ref) = self.a() {
                         encoder.encode_varint32(8u32)?;
@@ -1054,11 +1127,11 @@ pub mod tests {
                         val_ref.encode_len_delimited(encoder)?;
                     }
                 }
-                Ok(())
+                ::core::result::Result::Ok(())
             }
 
             fn compute_size(&self) -> usize {
-                use ::sinew::micropb::{PbMap, FieldEncode};
+                use ::sinew::micropb::{PbMap as _, FieldEncode as _};
                 let mut size = 0;
                 {
                     if let ::core::option::Option::Some(val_ref) = self.a() {
@@ -1107,13 +1180,13 @@ pub mod tests {
                 ::sinew::micropb::MessageEncode::compute_size(self)
             }
 
-            fn encode(&self, out: &mut [u8]) -> Option<usize> {
+            fn encode(&self, out: &mut [u8]) -> ::core::option::Option<usize> {
                 ::sinew::rpc::micropb::encode(self, out)
             }
         }
 
         impl ::sinew::rpc::Decode for Optional {
-            fn decode(bytes: &[u8]) -> Option<Self> {
+            fn decode(bytes: &[u8]) -> ::core::option::Option<Self> {
                 ::sinew::rpc::micropb::decode(bytes)
             }
         }
@@ -1133,19 +1206,28 @@ pub mod tests {
                     &mut self,
                     decoder: &mut ::sinew::micropb::PbDecoder<IMPL_MICROPB_READ>,
                     len: usize,
-                ) -> Result<
+                ) -> ::core::result::Result<
                     (),
                     ::sinew::micropb::DecodeError<IMPL_MICROPB_READ::Error>,
                 > {
-                    use ::sinew::micropb::{PbBytes, PbString, PbVec, PbMap, FieldDecode};
+                    use ::sinew::micropb::{
+                        PbBytes as _, PbString as _, PbVec as _, PbMap as _,
+                        FieldDecode as _,
+                    };
                     let before = decoder.bytes_read();
                     while decoder.bytes_read() - before < len {
                         let tag = decoder.decode_tag()?;
                         match tag.field_num() {
-                            0 => return Err(::sinew::micropb::DecodeError::ZeroField),
+                            0 => {
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::ZeroField,
+                                );
+                            }
                             1u32 => {
                                 if tag.wire_type() != 0u8 {
-                                    return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                    return ::core::result::Result::Err(
+                                        ::sinew::micropb::DecodeError::WrongWireType,
+                                    );
                                 }
                                 let mut_ref = &mut self.v;
                                 {
@@ -1156,7 +1238,9 @@ pub mod tests {
                             }
                             2u32 => {
                                 if tag.wire_type() != 0u8 {
-                                    return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                    return ::core::result::Result::Err(
+                                        ::sinew::micropb::DecodeError::WrongWireType,
+                                    );
                                 }
                                 let mut_ref = &mut self.deep;
                                 {
@@ -1172,7 +1256,7 @@ pub mod tests {
                             }
                         }
                     }
-                    Ok(())
+                    ::core::result::Result::Ok(())
                 }
             }
 
@@ -1207,8 +1291,8 @@ pub mod tests {
                 fn encode<IMPL_MICROPB_WRITE: ::sinew::micropb::PbWrite>(
                     &self,
                     encoder: &mut ::sinew::micropb::PbEncoder<IMPL_MICROPB_WRITE>,
-                ) -> Result<(), IMPL_MICROPB_WRITE::Error> {
-                    use ::sinew::micropb::{PbMap, FieldEncode};
+                ) -> ::core::result::Result<(), IMPL_MICROPB_WRITE::Error> {
+                    use ::sinew::micropb::{PbMap as _, FieldEncode as _};
                     {
                         let val_ref = &self.v;
                         if *val_ref != 0 {
@@ -1223,11 +1307,11 @@ pub mod tests {
                             encoder.encode_int32(val_ref.0 as _)?;
                         }
                     }
-                    Ok(())
+                    ::core::result::Result::Ok(())
                 }
 
                 fn compute_size(&self) -> usize {
-                    use ::sinew::micropb::{PbMap, FieldEncode};
+                    use ::sinew::micropb::{PbMap as _, FieldEncode as _};
                     let mut size = 0;
                     {
                         let val_ref = &self.v;
@@ -1255,13 +1339,13 @@ pub mod tests {
                     ::sinew::micropb::MessageEncode::compute_size(self)
                 }
 
-                fn encode(&self, out: &mut [u8]) -> Option<usize> {
+                fn encode(&self, out: &mut [u8]) -> ::core::option::Option<usize> {
                     ::sinew::rpc::micropb::encode(self, out)
                 }
             }
 
             impl ::sinew::rpc::Decode for Inner {
-                fn decode(bytes: &[u8]) -> Option<Self> {
+                fn decode(bytes: &[u8]) -> ::core::option::Option<Self> {
                     ::sinew::rpc::micropb::decode(bytes)
                 }
             }
@@ -1279,23 +1363,23 @@ pub mod tests {
                     pub const Some: Self = Self(1);
                 }
 
-                impl core::default::Default for Deep {
+                impl ::core::default::Default for Deep {
                     fn default() -> Self {
                         Self(0)
                     }
                 }
 
-                impl core::convert::From<i32> for Deep {
+                impl ::core::convert::From<i32> for Deep {
                     fn from(val: i32) -> Self {
                         Self(val)
                     }
                 }
 
-                impl core::fmt::Debug for Deep {
+                impl ::core::fmt::Debug for Deep {
                     fn fmt(
                         &self,
-                        formatter: &mut core::fmt::Formatter<'_>,
-                    ) -> core::fmt::Result {
+                        formatter: &mut ::core::fmt::Formatter<'_>,
+                    ) -> ::core::fmt::Result {
                         match *self {
                             Deep::None => formatter.write_str("None"),
                             Deep::Some => formatter.write_str("Some"),
@@ -1326,18 +1410,29 @@ pub mod tests {
                 &mut self,
                 decoder: &mut ::sinew::micropb::PbDecoder<IMPL_MICROPB_READ>,
                 len: usize,
-            ) -> Result<(), ::sinew::micropb::DecodeError<IMPL_MICROPB_READ::Error>> {
-                use ::sinew::micropb::{PbBytes, PbString, PbVec, PbMap, FieldDecode};
+            ) -> ::core::result::Result<
+                (),
+                ::sinew::micropb::DecodeError<IMPL_MICROPB_READ::Error>,
+            > {
+                use ::sinew::micropb::{
+                    PbBytes as _, PbString as _, PbVec as _, PbMap as _, FieldDecode as _,
+                };
                 let before = decoder.bytes_read();
                 while decoder.bytes_read() - before < len {
                     let tag = decoder.decode_tag()?;
                     match tag.field_num() {
-                        0 => return Err(::sinew::micropb::DecodeError::ZeroField),
+                        0 => {
+                            return ::core::result::Result::Err(
+                                ::sinew::micropb::DecodeError::ZeroField,
+                            );
+                        }
                         1u32 => {
                             if tag.wire_type() != 0u8
                                 && tag.wire_type() != ::sinew::micropb::WIRE_TYPE_LEN
                             {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             if tag.wire_type() == ::sinew::micropb::WIRE_TYPE_LEN {
                                 decoder
@@ -1346,11 +1441,13 @@ pub mod tests {
                                         |decoder| decoder.decode_varint32().map(|v| v as _),
                                     )?;
                             } else {
-                                if let (Err(_), false) = (
+                                if let (::core::result::Result::Err(_), false) = (
                                     self.packed.pb_push(decoder.decode_varint32()? as _),
                                     decoder.ignore_repeated_cap_err,
                                 ) {
-                                    return Err(::sinew::micropb::DecodeError::Capacity);
+                                    return ::core::result::Result::Err(
+                                        ::sinew::micropb::DecodeError::Capacity,
+                                    );
                                 }
                             }
                         }
@@ -1358,7 +1455,9 @@ pub mod tests {
                             if tag.wire_type() != 0u8
                                 && tag.wire_type() != ::sinew::micropb::WIRE_TYPE_LEN
                             {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             if tag.wire_type() == ::sinew::micropb::WIRE_TYPE_LEN {
                                 decoder
@@ -1367,17 +1466,21 @@ pub mod tests {
                                         |decoder| decoder.decode_varint32().map(|v| v as _),
                                     )?;
                             } else {
-                                if let (Err(_), false) = (
+                                if let (::core::result::Result::Err(_), false) = (
                                     self.unpacked.pb_push(decoder.decode_varint32()? as _),
                                     decoder.ignore_repeated_cap_err,
                                 ) {
-                                    return Err(::sinew::micropb::DecodeError::Capacity);
+                                    return ::core::result::Result::Err(
+                                        ::sinew::micropb::DecodeError::Capacity,
+                                    );
                                 }
                             }
                         }
                         3u32 => {
                             if tag.wire_type() != 2u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             let mut val: ::sinew::heapless::String<16> = ::core::default::Default::default();
                             let mut_ref = &mut val;
@@ -1388,16 +1491,20 @@ pub mod tests {
                                         ::sinew::micropb::Presence::Explicit,
                                     )?;
                             };
-                            if let (Err(_), false) = (
+                            if let (::core::result::Result::Err(_), false) = (
                                 self.names.pb_push(val),
                                 decoder.ignore_repeated_cap_err,
                             ) {
-                                return Err(::sinew::micropb::DecodeError::Capacity);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::Capacity,
+                                );
                             }
                         }
                         4u32 => {
                             if tag.wire_type() != 2u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             let mut val: ::sinew::heapless::Vec<u8, 16> = ::core::default::Default::default();
                             let mut_ref = &mut val;
@@ -1408,34 +1515,42 @@ pub mod tests {
                                         ::sinew::micropb::Presence::Explicit,
                                     )?;
                             };
-                            if let (Err(_), false) = (
+                            if let (::core::result::Result::Err(_), false) = (
                                 self.blobs.pb_push(val),
                                 decoder.ignore_repeated_cap_err,
                             ) {
-                                return Err(::sinew::micropb::DecodeError::Capacity);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::Capacity,
+                                );
                             }
                         }
                         5u32 => {
                             if tag.wire_type() != 2u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             let mut val: Optional_::Inner = ::core::default::Default::default();
                             let mut_ref = &mut val;
                             {
                                 decoder.decode_submessage_delimited(mut_ref)?;
                             };
-                            if let (Err(_), false) = (
+                            if let (::core::result::Result::Err(_), false) = (
                                 self.inners.pb_push(val),
                                 decoder.ignore_repeated_cap_err,
                             ) {
-                                return Err(::sinew::micropb::DecodeError::Capacity);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::Capacity,
+                                );
                             }
                         }
                         6u32 => {
                             if tag.wire_type() != 0u8
                                 && tag.wire_type() != ::sinew::micropb::WIRE_TYPE_LEN
                             {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             if tag.wire_type() == ::sinew::micropb::WIRE_TYPE_LEN {
                                 decoder
@@ -1449,7 +1564,7 @@ pub mod tests {
                                         },
                                     )?;
                             } else {
-                                if let (Err(_), false) = (
+                                if let (::core::result::Result::Err(_), false) = (
                                     self
                                         .colors
                                         .pb_push(
@@ -1457,7 +1572,9 @@ pub mod tests {
                                         ),
                                     decoder.ignore_repeated_cap_err,
                                 ) {
-                                    return Err(::sinew::micropb::DecodeError::Capacity);
+                                    return ::core::result::Result::Err(
+                                        ::sinew::micropb::DecodeError::Capacity,
+                                    );
                                 }
                             }
                         }
@@ -1465,7 +1582,9 @@ pub mod tests {
                             if tag.wire_type() != 1u8
                                 && tag.wire_type() != ::sinew::micropb::WIRE_TYPE_LEN
                             {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             if tag.wire_type() == ::sinew::micropb::WIRE_TYPE_LEN {
                                 decoder
@@ -1474,11 +1593,13 @@ pub mod tests {
                                         |decoder| decoder.decode_fixed64().map(|v| v as _),
                                     )?;
                             } else {
-                                if let (Err(_), false) = (
+                                if let (::core::result::Result::Err(_), false) = (
                                     self.fixed.pb_push(decoder.decode_fixed64()? as _),
                                     decoder.ignore_repeated_cap_err,
                                 ) {
-                                    return Err(::sinew::micropb::DecodeError::Capacity);
+                                    return ::core::result::Result::Err(
+                                        ::sinew::micropb::DecodeError::Capacity,
+                                    );
                                 }
                             }
                         }
@@ -1486,7 +1607,9 @@ pub mod tests {
                             if tag.wire_type() != 0u8
                                 && tag.wire_type() != ::sinew::micropb::WIRE_TYPE_LEN
                             {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             if tag.wire_type() == ::sinew::micropb::WIRE_TYPE_LEN {
                                 decoder
@@ -1495,11 +1618,13 @@ pub mod tests {
                                         |decoder| decoder.decode_varint32().map(|v| v as _),
                                     )?;
                             } else {
-                                if let (Err(_), false) = (
+                                if let (::core::result::Result::Err(_), false) = (
                                     self.own.pb_push(decoder.decode_varint32()? as _),
                                     decoder.ignore_repeated_cap_err,
                                 ) {
-                                    return Err(::sinew::micropb::DecodeError::Capacity);
+                                    return ::core::result::Result::Err(
+                                        ::sinew::micropb::DecodeError::Capacity,
+                                    );
                                 }
                             }
                         }
@@ -1508,7 +1633,7 @@ pub mod tests {
                         }
                     }
                 }
-                Ok(())
+                ::core::result::Result::Ok(())
             }
         }
 
@@ -1612,8 +1737,8 @@ pub mod tests {
             fn encode<IMPL_MICROPB_WRITE: ::sinew::micropb::PbWrite>(
                 &self,
                 encoder: &mut ::sinew::micropb::PbEncoder<IMPL_MICROPB_WRITE>,
-            ) -> Result<(), IMPL_MICROPB_WRITE::Error> {
-                use ::sinew::micropb::{PbMap, FieldEncode};
+            ) -> ::core::result::Result<(), IMPL_MICROPB_WRITE::Error> {
+                use ::sinew::micropb::{PbMap as _, FieldEncode as _};
                 {
                     if !self.packed.is_empty() {
                         let len = ::sinew::micropb::size::sizeof_packed(
@@ -1727,11 +1852,11 @@ pub mod tests {
                             )?;
                     }
                 }
-                Ok(())
+                ::core::result::Result::Ok(())
             }
 
             fn compute_size(&self) -> usize {
-                use ::sinew::micropb::{PbMap, FieldEncode};
+                use ::sinew::micropb::{PbMap as _, FieldEncode as _};
                 let mut size = 0;
                 {
                     if !self.packed.is_empty() {
@@ -1816,13 +1941,13 @@ pub mod tests {
                 ::sinew::micropb::MessageEncode::compute_size(self)
             }
 
-            fn encode(&self, out: &mut [u8]) -> Option<usize> {
+            fn encode(&self, out: &mut [u8]) -> ::core::option::Option<usize> {
                 ::sinew::rpc::micropb::encode(self, out)
             }
         }
 
         impl ::sinew::rpc::Decode for Lists {
-            fn decode(bytes: &[u8]) -> Option<Self> {
+            fn decode(bytes: &[u8]) -> ::core::option::Option<Self> {
                 ::sinew::rpc::micropb::decode(bytes)
             }
         }
@@ -1853,18 +1978,29 @@ pub mod tests {
                 &mut self,
                 decoder: &mut ::sinew::micropb::PbDecoder<IMPL_MICROPB_READ>,
                 len: usize,
-            ) -> Result<(), ::sinew::micropb::DecodeError<IMPL_MICROPB_READ::Error>> {
-                use ::sinew::micropb::{PbBytes, PbString, PbVec, PbMap, FieldDecode};
+            ) -> ::core::result::Result<
+                (),
+                ::sinew::micropb::DecodeError<IMPL_MICROPB_READ::Error>,
+            > {
+                use ::sinew::micropb::{
+                    PbBytes as _, PbString as _, PbVec as _, PbMap as _, FieldDecode as _,
+                };
                 let before = decoder.bytes_read();
                 while decoder.bytes_read() - before < len {
                     let tag = decoder.decode_tag()?;
                     match tag.field_num() {
-                        0 => return Err(::sinew::micropb::DecodeError::ZeroField),
+                        0 => {
+                            return ::core::result::Result::Err(
+                                ::sinew::micropb::DecodeError::ZeroField,
+                            );
+                        }
                         1u32 => {
                             if tag.wire_type() != 2u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
-                            if let Some((k, v)) = ::sinew::rpc::micropb::map_entry(
+                            if let ::core::option::Option::Some((k, v)) = ::sinew::rpc::micropb::map_entry(
                                 decoder,
                                 (
                                     2u8,
@@ -1874,7 +2010,7 @@ pub mod tests {
                                                 mut_ref,
                                                 ::sinew::micropb::Presence::Explicit,
                                             )?;
-                                        Ok(())
+                                        ::core::result::Result::Ok(())
                                     },
                                 ),
                                 (
@@ -1882,60 +2018,68 @@ pub mod tests {
                                     |mut_ref: &mut u32, decoder| {
                                         let val = decoder.decode_varint32()?;
                                         *mut_ref = val as _;
-                                        Ok(())
+                                        ::core::result::Result::Ok(())
                                     },
                                 ),
                             )? {
-                                if let (Err(_), false) = (
+                                if let (::core::result::Result::Err(_), false) = (
                                     self.counts.pb_insert(k, v),
                                     decoder.ignore_repeated_cap_err,
                                 ) {
-                                    return Err(::sinew::micropb::DecodeError::Capacity);
+                                    return ::core::result::Result::Err(
+                                        ::sinew::micropb::DecodeError::Capacity,
+                                    );
                                 }
                             }
                         }
                         2u32 => {
                             if tag.wire_type() != 2u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
-                            if let Some((k, v)) = ::sinew::rpc::micropb::map_entry(
+                            if let ::core::option::Option::Some((k, v)) = ::sinew::rpc::micropb::map_entry(
                                 decoder,
                                 (
                                     0u8,
                                     |mut_ref: &mut u32, decoder| {
                                         let val = decoder.decode_varint32()?;
                                         *mut_ref = val as _;
-                                        Ok(())
+                                        ::core::result::Result::Ok(())
                                     },
                                 ),
                                 (
                                     2u8,
                                     |mut_ref: &mut Optional_::Inner, decoder| {
                                         decoder.decode_submessage_delimited(mut_ref)?;
-                                        Ok(())
+                                        ::core::result::Result::Ok(())
                                     },
                                 ),
                             )? {
-                                if let (Err(_), false) = (
+                                if let (::core::result::Result::Err(_), false) = (
                                     self.inners.pb_insert(k, v),
                                     decoder.ignore_repeated_cap_err,
                                 ) {
-                                    return Err(::sinew::micropb::DecodeError::Capacity);
+                                    return ::core::result::Result::Err(
+                                        ::sinew::micropb::DecodeError::Capacity,
+                                    );
                                 }
                             }
                         }
                         3u32 => {
                             if tag.wire_type() != 2u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
-                            if let Some((k, v)) = ::sinew::rpc::micropb::map_entry(
+                            if let ::core::option::Option::Some((k, v)) = ::sinew::rpc::micropb::map_entry(
                                 decoder,
                                 (
                                     0u8,
                                     |mut_ref: &mut bool, decoder| {
                                         let val = decoder.decode_bool()?;
                                         *mut_ref = val as _;
-                                        Ok(())
+                                        ::core::result::Result::Ok(())
                                     },
                                 ),
                                 (
@@ -1946,30 +2090,34 @@ pub mod tests {
                                                 mut_ref,
                                                 ::sinew::micropb::Presence::Explicit,
                                             )?;
-                                        Ok(())
+                                        ::core::result::Result::Ok(())
                                     },
                                 ),
                             )? {
-                                if let (Err(_), false) = (
+                                if let (::core::result::Result::Err(_), false) = (
                                     self.blobs.pb_insert(k, v),
                                     decoder.ignore_repeated_cap_err,
                                 ) {
-                                    return Err(::sinew::micropb::DecodeError::Capacity);
+                                    return ::core::result::Result::Err(
+                                        ::sinew::micropb::DecodeError::Capacity,
+                                    );
                                 }
                             }
                         }
                         4u32 => {
                             if tag.wire_type() != 2u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
-                            if let Some((k, v)) = ::sinew::rpc::micropb::map_entry(
+                            if let ::core::option::Option::Some((k, v)) = ::sinew::rpc::micropb::map_entry(
                                 decoder,
                                 (
                                     0u8,
                                     |mut_ref: &mut i32, decoder| {
                                         let val = decoder.decode_int32()?;
                                         *mut_ref = val as _;
-                                        Ok(())
+                                        ::core::result::Result::Ok(())
                                     },
                                 ),
                                 (
@@ -1977,15 +2125,17 @@ pub mod tests {
                                     |mut_ref: &mut Color, decoder| {
                                         let val = decoder.decode_int32().map(|n| Color(n as _))?;
                                         *mut_ref = val as _;
-                                        Ok(())
+                                        ::core::result::Result::Ok(())
                                     },
                                 ),
                             )? {
-                                if let (Err(_), false) = (
+                                if let (::core::result::Result::Err(_), false) = (
                                     self.colors.pb_insert(k, v),
                                     decoder.ignore_repeated_cap_err,
                                 ) {
-                                    return Err(::sinew::micropb::DecodeError::Capacity);
+                                    return ::core::result::Result::Err(
+                                        ::sinew::micropb::DecodeError::Capacity,
+                                    );
                                 }
                             }
                         }
@@ -1994,7 +2144,7 @@ pub mod tests {
                         }
                     }
                 }
-                Ok(())
+                ::core::result::Result::Ok(())
             }
         }
 
@@ -2120,8 +2270,8 @@ pub mod tests {
             fn encode<IMPL_MICROPB_WRITE: ::sinew::micropb::PbWrite>(
                 &self,
                 encoder: &mut ::sinew::micropb::PbEncoder<IMPL_MICROPB_WRITE>,
-            ) -> Result<(), IMPL_MICROPB_WRITE::Error> {
-                use ::sinew::micropb::{PbMap, FieldEncode};
+            ) -> ::core::result::Result<(), IMPL_MICROPB_WRITE::Error> {
+                use ::sinew::micropb::{PbMap as _, FieldEncode as _};
                 {
                     for (i, (k, v)) in (&self.counts).into_iter().enumerate() {
                         let len = ::sinew::micropb::size::sizeof_map_elem(
@@ -2226,11 +2376,11 @@ pub mod tests {
                             )?;
                     }
                 }
-                Ok(())
+                ::core::result::Result::Ok(())
             }
 
             fn compute_size(&self) -> usize {
-                use ::sinew::micropb::{PbMap, FieldEncode};
+                use ::sinew::micropb::{PbMap as _, FieldEncode as _};
                 let mut size = 0;
                 {
                     for (i, (k, v)) in (&self.counts).into_iter().enumerate() {
@@ -2302,13 +2452,13 @@ pub mod tests {
                 ::sinew::micropb::MessageEncode::compute_size(self)
             }
 
-            fn encode(&self, out: &mut [u8]) -> Option<usize> {
+            fn encode(&self, out: &mut [u8]) -> ::core::option::Option<usize> {
                 ::sinew::rpc::micropb::encode(self, out)
             }
         }
 
         impl ::sinew::rpc::Decode for Maps {
-            fn decode(bytes: &[u8]) -> Option<Self> {
+            fn decode(bytes: &[u8]) -> ::core::option::Option<Self> {
                 ::sinew::rpc::micropb::decode(bytes)
             }
         }
@@ -2325,16 +2475,27 @@ pub mod tests {
                 &mut self,
                 decoder: &mut ::sinew::micropb::PbDecoder<IMPL_MICROPB_READ>,
                 len: usize,
-            ) -> Result<(), ::sinew::micropb::DecodeError<IMPL_MICROPB_READ::Error>> {
-                use ::sinew::micropb::{PbBytes, PbString, PbVec, PbMap, FieldDecode};
+            ) -> ::core::result::Result<
+                (),
+                ::sinew::micropb::DecodeError<IMPL_MICROPB_READ::Error>,
+            > {
+                use ::sinew::micropb::{
+                    PbBytes as _, PbString as _, PbVec as _, PbMap as _, FieldDecode as _,
+                };
                 let before = decoder.bytes_read();
                 while decoder.bytes_read() - before < len {
                     let tag = decoder.decode_tag()?;
                     match tag.field_num() {
-                        0 => return Err(::sinew::micropb::DecodeError::ZeroField),
+                        0 => {
+                            return ::core::result::Result::Err(
+                                ::sinew::micropb::DecodeError::ZeroField,
+                            );
+                        }
                         7u32 => {
                             if tag.wire_type() != 0u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             let mut_ref = &mut self.after;
                             {
@@ -2345,7 +2506,9 @@ pub mod tests {
                         }
                         1u32 => {
                             if tag.wire_type() != 0u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             let mut_ref = loop {
                                 if let ::core::option::Option::Some(variant) = &mut self
@@ -2364,7 +2527,9 @@ pub mod tests {
                         }
                         2u32 => {
                             if tag.wire_type() != 2u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             let mut_ref = loop {
                                 if let ::core::option::Option::Some(variant) = &mut self
@@ -2386,7 +2551,9 @@ pub mod tests {
                         }
                         3u32 => {
                             if tag.wire_type() != 2u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             let mut_ref = loop {
                                 if let ::core::option::Option::Some(variant) = &mut self
@@ -2404,7 +2571,9 @@ pub mod tests {
                         }
                         4u32 => {
                             if tag.wire_type() != 0u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             let mut_ref = loop {
                                 if let ::core::option::Option::Some(variant) = &mut self
@@ -2423,7 +2592,9 @@ pub mod tests {
                         }
                         5u32 => {
                             if tag.wire_type() != 5u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             let mut_ref = loop {
                                 if let ::core::option::Option::Some(variant) = &mut self
@@ -2442,7 +2613,9 @@ pub mod tests {
                         }
                         6u32 => {
                             if tag.wire_type() != 1u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             let mut_ref = loop {
                                 if let ::core::option::Option::Some(variant) = &mut self
@@ -2464,7 +2637,7 @@ pub mod tests {
                         }
                     }
                 }
-                Ok(())
+                ::core::result::Result::Ok(())
             }
         }
 
@@ -2575,8 +2748,8 @@ pub mod tests {
             fn encode<IMPL_MICROPB_WRITE: ::sinew::micropb::PbWrite>(
                 &self,
                 encoder: &mut ::sinew::micropb::PbEncoder<IMPL_MICROPB_WRITE>,
-            ) -> Result<(), IMPL_MICROPB_WRITE::Error> {
-                use ::sinew::micropb::{PbMap, FieldEncode};
+            ) -> ::core::result::Result<(), IMPL_MICROPB_WRITE::Error> {
+                use ::sinew::micropb::{PbMap as _, FieldEncode as _};
                 {
                     let val_ref = &self.after;
                     if *val_ref != 0 {
@@ -2584,7 +2757,7 @@ pub mod tests {
                         encoder.encode_varint32(*val_ref as _)?;
                     }
                 }
-                if let Some(oneof) = &self.choice {
+                if let ::core::option::Option::Some(oneof) = &self.choice {
                     match &*oneof {
                         Choice_::Choice::Number(val_ref) => {
                             let val_ref = &*val_ref;
@@ -2618,11 +2791,11 @@ pub mod tests {
                         }
                     }
                 }
-                Ok(())
+                ::core::result::Result::Ok(())
             }
 
             fn compute_size(&self) -> usize {
-                use ::sinew::micropb::{PbMap, FieldEncode};
+                use ::sinew::micropb::{PbMap as _, FieldEncode as _};
                 let mut size = 0;
                 {
                     let val_ref = &self.after;
@@ -2632,7 +2805,7 @@ pub mod tests {
                                 + ::sinew::micropb::size::sizeof_varint32(*val_ref as _);
                     }
                 }
-                if let Some(oneof) = &self.choice {
+                if let ::core::option::Option::Some(oneof) = &self.choice {
                     match &*oneof {
                         Choice_::Choice::Number(val_ref) => {
                             let val_ref = &*val_ref;
@@ -2680,13 +2853,13 @@ pub mod tests {
                 ::sinew::micropb::MessageEncode::compute_size(self)
             }
 
-            fn encode(&self, out: &mut [u8]) -> Option<usize> {
+            fn encode(&self, out: &mut [u8]) -> ::core::option::Option<usize> {
                 ::sinew::rpc::micropb::encode(self, out)
             }
         }
 
         impl ::sinew::rpc::Decode for Choice {
-            fn decode(bytes: &[u8]) -> Option<Self> {
+            fn decode(bytes: &[u8]) -> ::core::option::Option<Self> {
                 ::sinew::rpc::micropb::decode(bytes)
             }
         }
@@ -2734,16 +2907,27 @@ pub mod tests {
                 &mut self,
                 decoder: &mut ::sinew::micropb::PbDecoder<IMPL_MICROPB_READ>,
                 len: usize,
-            ) -> Result<(), ::sinew::micropb::DecodeError<IMPL_MICROPB_READ::Error>> {
-                use ::sinew::micropb::{PbBytes, PbString, PbVec, PbMap, FieldDecode};
+            ) -> ::core::result::Result<
+                (),
+                ::sinew::micropb::DecodeError<IMPL_MICROPB_READ::Error>,
+            > {
+                use ::sinew::micropb::{
+                    PbBytes as _, PbString as _, PbVec as _, PbMap as _, FieldDecode as _,
+                };
                 let before = decoder.bytes_read();
                 while decoder.bytes_read() - before < len {
                     let tag = decoder.decode_tag()?;
                     match tag.field_num() {
-                        0 => return Err(::sinew::micropb::DecodeError::ZeroField),
+                        0 => {
+                            return ::core::result::Result::Err(
+                                ::sinew::micropb::DecodeError::ZeroField,
+                            );
+                        }
                         1u32 => {
                             if tag.wire_type() != 2u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             let mut_ref = &mut *self
                                 .point
@@ -2754,7 +2938,9 @@ pub mod tests {
                         }
                         2u32 => {
                             if tag.wire_type() != 0u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             let mut_ref = &mut self.unit;
                             {
@@ -2767,7 +2953,9 @@ pub mod tests {
                         }
                         3u32 => {
                             if tag.wire_type() != 2u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             let mut_ref = &mut *self
                                 .when
@@ -2781,7 +2969,7 @@ pub mod tests {
                         }
                     }
                 }
-                Ok(())
+                ::core::result::Result::Ok(())
             }
         }
 
@@ -2833,8 +3021,8 @@ pub mod tests {
             fn encode<IMPL_MICROPB_WRITE: ::sinew::micropb::PbWrite>(
                 &self,
                 encoder: &mut ::sinew::micropb::PbEncoder<IMPL_MICROPB_WRITE>,
-            ) -> Result<(), IMPL_MICROPB_WRITE::Error> {
-                use ::sinew::micropb::{PbMap, FieldEncode};
+            ) -> ::core::result::Result<(), IMPL_MICROPB_WRITE::Error> {
+                use ::sinew::micropb::{PbMap as _, FieldEncode as _};
                 {
                     if let ::core::option::Option::Some(val_ref) = self.point() {
                         encoder.encode_varint32(10u32)?;
@@ -2854,11 +3042,11 @@ pub mod tests {
                         val_ref.encode_len_delimited(encoder)?;
                     }
                 }
-                Ok(())
+                ::core::result::Result::Ok(())
             }
 
             fn compute_size(&self) -> usize {
-                use ::sinew::micropb::{PbMap, FieldEncode};
+                use ::sinew::micropb::{PbMap as _, FieldEncode as _};
                 let mut size = 0;
                 {
                     if let ::core::option::Option::Some(val_ref) = self.point() {
@@ -2896,13 +3084,13 @@ pub mod tests {
                 ::sinew::micropb::MessageEncode::compute_size(self)
             }
 
-            fn encode(&self, out: &mut [u8]) -> Option<usize> {
+            fn encode(&self, out: &mut [u8]) -> ::core::option::Option<usize> {
                 ::sinew::rpc::micropb::encode(self, out)
             }
         }
 
         impl ::sinew::rpc::Decode for Imports {
-            fn decode(bytes: &[u8]) -> Option<Self> {
+            fn decode(bytes: &[u8]) -> ::core::option::Option<Self> {
                 ::sinew::rpc::micropb::decode(bytes)
             }
         }
@@ -2916,19 +3104,28 @@ pub mod tests {
                 &mut self,
                 decoder: &mut ::sinew::micropb::PbDecoder<IMPL_MICROPB_READ>,
                 len: usize,
-            ) -> Result<(), ::sinew::micropb::DecodeError<IMPL_MICROPB_READ::Error>> {
-                use ::sinew::micropb::{PbBytes, PbString, PbVec, PbMap, FieldDecode};
+            ) -> ::core::result::Result<
+                (),
+                ::sinew::micropb::DecodeError<IMPL_MICROPB_READ::Error>,
+            > {
+                use ::sinew::micropb::{
+                    PbBytes as _, PbString as _, PbVec as _, PbMap as _, FieldDecode as _,
+                };
                 let before = decoder.bytes_read();
                 while decoder.bytes_read() - before < len {
                     let tag = decoder.decode_tag()?;
                     match tag.field_num() {
-                        0 => return Err(::sinew::micropb::DecodeError::ZeroField),
+                        0 => {
+                            return ::core::result::Result::Err(
+                                ::sinew::micropb::DecodeError::ZeroField,
+                            );
+                        }
                         _ => {
                             decoder.skip_wire_value(tag.wire_type())?;
                         }
                     }
                 }
-                Ok(())
+                ::core::result::Result::Ok(())
             }
         }
 
@@ -2942,13 +3139,13 @@ pub mod tests {
             fn encode<IMPL_MICROPB_WRITE: ::sinew::micropb::PbWrite>(
                 &self,
                 encoder: &mut ::sinew::micropb::PbEncoder<IMPL_MICROPB_WRITE>,
-            ) -> Result<(), IMPL_MICROPB_WRITE::Error> {
-                use ::sinew::micropb::{PbMap, FieldEncode};
-                Ok(())
+            ) -> ::core::result::Result<(), IMPL_MICROPB_WRITE::Error> {
+                use ::sinew::micropb::{PbMap as _, FieldEncode as _};
+                ::core::result::Result::Ok(())
             }
 
             fn compute_size(&self) -> usize {
-                use ::sinew::micropb::{PbMap, FieldEncode};
+                use ::sinew::micropb::{PbMap as _, FieldEncode as _};
                 let mut size = 0;
                 size
             }
@@ -2960,13 +3157,13 @@ pub mod tests {
                 ::sinew::micropb::MessageEncode::compute_size(self)
             }
 
-            fn encode(&self, out: &mut [u8]) -> Option<usize> {
+            fn encode(&self, out: &mut [u8]) -> ::core::option::Option<usize> {
                 ::sinew::rpc::micropb::encode(self, out)
             }
         }
 
         impl ::sinew::rpc::Decode for Color2 {
-            fn decode(bytes: &[u8]) -> Option<Self> {
+            fn decode(bytes: &[u8]) -> ::core::option::Option<Self> {
                 ::sinew::rpc::micropb::decode(bytes)
             }
         }
@@ -2985,23 +3182,23 @@ pub mod tests {
             pub const Below: Self = Self(-1);
         }
 
-        impl core::default::Default for Color {
+        impl ::core::default::Default for Color {
             fn default() -> Self {
                 Self(0)
             }
         }
 
-        impl core::convert::From<i32> for Color {
+        impl ::core::convert::From<i32> for Color {
             fn from(val: i32) -> Self {
                 Self(val)
             }
         }
 
-        impl core::fmt::Debug for Color {
+        impl ::core::fmt::Debug for Color {
             fn fmt(
                 &self,
-                formatter: &mut core::fmt::Formatter<'_>,
-            ) -> core::fmt::Result {
+                formatter: &mut ::core::fmt::Formatter<'_>,
+            ) -> ::core::fmt::Result {
                 match *self {
                     Color::Red => formatter.write_str("Red"),
                     Color::Yellow => formatter.write_str("Yellow"),
@@ -3392,7 +3589,7 @@ pub mod tests {
                 fn unary(
                     &mut self,
                     request: &super::super::shared::Point,
-                ) -> impl Future<
+                ) -> impl ::core::future::Future<
                     Output = Result<super::Imports, rpc::CallError>,
                 > + Send {
                     ::core::future::ready(rpc::direct(|cx| self.0.put(request, cx)))
@@ -3412,7 +3609,9 @@ pub mod tests {
                 fn unary(
                     &mut self,
                     request: &super::Color2,
-                ) -> impl Future<Output = Result<super::Color2, rpc::CallError>> + Send {
+                ) -> impl ::core::future::Future<
+                    Output = Result<super::Color2, rpc::CallError>,
+                > + Send {
                     ::core::future::ready(rpc::direct(|cx| self.0.r#move(request, cx)))
                 }
             }
@@ -3430,7 +3629,9 @@ pub mod tests {
                 fn unary(
                     &mut self,
                     request: &super::Color2,
-                ) -> impl Future<Output = Result<super::Color2, rpc::CallError>> + Send {
+                ) -> impl ::core::future::Future<
+                    Output = Result<super::Color2, rpc::CallError>,
+                > + Send {
                     ::core::future::ready(rpc::direct(|cx| self.0.poll_(request, cx)))
                 }
             }
@@ -3448,7 +3649,9 @@ pub mod tests {
                 fn unary(
                     &mut self,
                     request: &rpc::Raw<32>,
-                ) -> impl Future<Output = Result<rpc::Raw<32>, rpc::CallError>> + Send {
+                ) -> impl ::core::future::Future<
+                    Output = Result<rpc::Raw<32>, rpc::CallError>,
+                > + Send {
                     ::core::future::ready(rpc::direct(|cx| self.0.raw(request, cx)))
                 }
             }
@@ -3803,7 +4006,7 @@ pub mod tests {
                     cx: rpc::Cx<'_, rpc::Responder<super::Imports>>,
                 ) -> Result<super::Imports, rpc::Stop> {
                     let (responder, later) = cx.defer()?;
-                    let request = request.clone();
+                    let request = ::core::clone::Clone::clone(request);
                     let call = Calls::Put { request, responder };
                     match self.0(call) {
                         Ok(()) => Err(later),
@@ -3817,7 +4020,7 @@ pub mod tests {
                     cx: rpc::Cx<'_, rpc::Writer<super::Lists>>,
                 ) -> Result<(), rpc::Stop> {
                     let (writer, later) = cx.defer()?;
-                    let request = request.clone();
+                    let request = ::core::clone::Clone::clone(request);
                     let call = Calls::Watch { request, writer };
                     match self.0(call) {
                         Ok(()) => Err(later),
@@ -3837,7 +4040,10 @@ pub mod tests {
                             (rpc::Handoff::Open(way), later)
                         }
                         rpc::StreamIn::Item(item) => {
-                            (rpc::Handoff::Item(item.clone()), cx.wait())
+                            (
+                                rpc::Handoff::Item(::core::clone::Clone::clone(item)),
+                                cx.wait(),
+                            )
                         }
                         rpc::StreamIn::End => (rpc::Handoff::End, cx.wait()),
                         rpc::StreamIn::Closed(status) => {
@@ -3863,7 +4069,10 @@ pub mod tests {
                             (rpc::Handoff::Open(way), later)
                         }
                         rpc::StreamIn::Item(item) => {
-                            (rpc::Handoff::Item(item.clone()), cx.wait())
+                            (
+                                rpc::Handoff::Item(::core::clone::Clone::clone(item)),
+                                cx.wait(),
+                            )
                         }
                         rpc::StreamIn::End => (rpc::Handoff::End, cx.wait()),
                         rpc::StreamIn::Closed(status) => {
@@ -3883,7 +4092,7 @@ pub mod tests {
                     cx: rpc::Cx<'_, rpc::Responder<super::Color2>>,
                 ) -> Result<super::Color2, rpc::Stop> {
                     let (responder, later) = cx.defer()?;
-                    let request = request.clone();
+                    let request = ::core::clone::Clone::clone(request);
                     let call = Calls::Move { request, responder };
                     match self.0(call) {
                         Ok(()) => Err(later),
@@ -3897,7 +4106,7 @@ pub mod tests {
                     cx: rpc::Cx<'_, rpc::Responder<super::Color2>>,
                 ) -> Result<super::Color2, rpc::Stop> {
                     let (responder, later) = cx.defer()?;
-                    let request = request.clone();
+                    let request = ::core::clone::Clone::clone(request);
                     let call = Calls::Poll { request, responder };
                     match self.0(call) {
                         Ok(()) => Err(later),
@@ -3911,7 +4120,7 @@ pub mod tests {
                     cx: rpc::Cx<'_, rpc::Responder<rpc::Raw<32>>>,
                 ) -> Result<rpc::Raw<32>, rpc::Stop> {
                     let (responder, later) = cx.defer()?;
-                    let request = request.clone();
+                    let request = ::core::clone::Clone::clone(request);
                     let call = Calls::Raw { request, responder };
                     match self.0(call) {
                         Ok(()) => Err(later),
@@ -3925,7 +4134,7 @@ pub mod tests {
                     cx: rpc::Cx<'_, rpc::Writer<rpc::Raw<24>>>,
                 ) -> Result<(), rpc::Stop> {
                     let (writer, later) = cx.defer()?;
-                    let request = request.clone();
+                    let request = ::core::clone::Clone::clone(request);
                     let call = Calls::RawBeside {
                         request,
                         writer,
@@ -4101,7 +4310,7 @@ pub mod tests {
                     fn unary(
                         &mut self,
                         request: &super::super::super::shared::Point,
-                    ) -> impl Future<
+                    ) -> impl ::core::future::Future<
                         Output = Result<super::super::Imports, rpc::CallError>,
                     > + Send {
                         ::core::future::ready(self.put.call(request))
@@ -4121,7 +4330,7 @@ pub mod tests {
                     fn unary(
                         &mut self,
                         request: &super::super::Color2,
-                    ) -> impl Future<
+                    ) -> impl ::core::future::Future<
                         Output = Result<super::super::Color2, rpc::CallError>,
                     > + Send {
                         ::core::future::ready(self.r#move.call(request))
@@ -4141,7 +4350,7 @@ pub mod tests {
                     fn unary(
                         &mut self,
                         request: &super::super::Color2,
-                    ) -> impl Future<
+                    ) -> impl ::core::future::Future<
                         Output = Result<super::super::Color2, rpc::CallError>,
                     > + Send {
                         ::core::future::ready(self.poll_.call(request))
@@ -4161,7 +4370,7 @@ pub mod tests {
                     fn unary(
                         &mut self,
                         request: &rpc::Raw<32>,
-                    ) -> impl Future<
+                    ) -> impl ::core::future::Future<
                         Output = Result<rpc::Raw<32>, rpc::CallError>,
                     > + Send {
                         ::core::future::ready(self.raw.call(request))
@@ -4282,7 +4491,9 @@ pub mod tests {
                 fn unary(
                     &mut self,
                     request: &super::Color2,
-                ) -> impl Future<Output = Result<super::Color2, rpc::CallError>> + Send {
+                ) -> impl ::core::future::Future<
+                    Output = Result<super::Color2, rpc::CallError>,
+                > + Send {
                     ::core::future::ready(rpc::direct(|cx| self.0.client(request, cx)))
                 }
             }
@@ -4351,7 +4562,7 @@ pub mod tests {
                     cx: rpc::Cx<'_, rpc::Responder<super::Color2>>,
                 ) -> Result<super::Color2, rpc::Stop> {
                     let (responder, later) = cx.defer()?;
-                    let request = request.clone();
+                    let request = ::core::clone::Clone::clone(request);
                     let call = Calls::Client {
                         request,
                         responder,
@@ -4414,7 +4625,7 @@ pub mod tests {
                     fn unary(
                         &mut self,
                         request: &super::super::Color2,
-                    ) -> impl Future<
+                    ) -> impl ::core::future::Future<
                         Output = Result<super::super::Color2, rpc::CallError>,
                     > + Send {
                         ::core::future::ready(self.client.call(request))
@@ -4441,16 +4652,27 @@ pub mod google {
                 &mut self,
                 decoder: &mut ::sinew::micropb::PbDecoder<IMPL_MICROPB_READ>,
                 len: usize,
-            ) -> Result<(), ::sinew::micropb::DecodeError<IMPL_MICROPB_READ::Error>> {
-                use ::sinew::micropb::{PbBytes, PbString, PbVec, PbMap, FieldDecode};
+            ) -> ::core::result::Result<
+                (),
+                ::sinew::micropb::DecodeError<IMPL_MICROPB_READ::Error>,
+            > {
+                use ::sinew::micropb::{
+                    PbBytes as _, PbString as _, PbVec as _, PbMap as _, FieldDecode as _,
+                };
                 let before = decoder.bytes_read();
                 while decoder.bytes_read() - before < len {
                     let tag = decoder.decode_tag()?;
                     match tag.field_num() {
-                        0 => return Err(::sinew::micropb::DecodeError::ZeroField),
+                        0 => {
+                            return ::core::result::Result::Err(
+                                ::sinew::micropb::DecodeError::ZeroField,
+                            );
+                        }
                         1u32 => {
                             if tag.wire_type() != 0u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             let mut_ref = &mut self.seconds;
                             {
@@ -4461,7 +4683,9 @@ pub mod google {
                         }
                         2u32 => {
                             if tag.wire_type() != 0u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             let mut_ref = &mut self.nanos;
                             {
@@ -4475,7 +4699,7 @@ pub mod google {
                         }
                     }
                 }
-                Ok(())
+                ::core::result::Result::Ok(())
             }
         }
 
@@ -4509,8 +4733,8 @@ pub mod google {
             fn encode<IMPL_MICROPB_WRITE: ::sinew::micropb::PbWrite>(
                 &self,
                 encoder: &mut ::sinew::micropb::PbEncoder<IMPL_MICROPB_WRITE>,
-            ) -> Result<(), IMPL_MICROPB_WRITE::Error> {
-                use ::sinew::micropb::{PbMap, FieldEncode};
+            ) -> ::core::result::Result<(), IMPL_MICROPB_WRITE::Error> {
+                use ::sinew::micropb::{PbMap as _, FieldEncode as _};
                 {
                     let val_ref = &self.seconds;
                     if *val_ref != 0 {
@@ -4525,11 +4749,11 @@ pub mod google {
                         encoder.encode_int32(*val_ref as _)?;
                     }
                 }
-                Ok(())
+                ::core::result::Result::Ok(())
             }
 
             fn compute_size(&self) -> usize {
-                use ::sinew::micropb::{PbMap, FieldEncode};
+                use ::sinew::micropb::{PbMap as _, FieldEncode as _};
                 let mut size = 0;
                 {
                     let val_ref = &self.seconds;
@@ -4557,13 +4781,13 @@ pub mod google {
                 ::sinew::micropb::MessageEncode::compute_size(self)
             }
 
-            fn encode(&self, out: &mut [u8]) -> Option<usize> {
+            fn encode(&self, out: &mut [u8]) -> ::core::option::Option<usize> {
                 ::sinew::rpc::micropb::encode(self, out)
             }
         }
 
         impl ::sinew::rpc::Decode for Timestamp {
-            fn decode(bytes: &[u8]) -> Option<Self> {
+            fn decode(bytes: &[u8]) -> ::core::option::Option<Self> {
                 ::sinew::rpc::micropb::decode(bytes)
             }
         }

@@ -32,16 +32,27 @@ impl ::sinew::micropb::MessageDecode for Reading {
         &mut self,
         decoder: &mut ::sinew::micropb::PbDecoder<IMPL_MICROPB_READ>,
         len: usize,
-    ) -> Result<(), ::sinew::micropb::DecodeError<IMPL_MICROPB_READ::Error>> {
-        use ::sinew::micropb::{PbBytes, PbString, PbVec, PbMap, FieldDecode};
+    ) -> ::core::result::Result<
+        (),
+        ::sinew::micropb::DecodeError<IMPL_MICROPB_READ::Error>,
+    > {
+        use ::sinew::micropb::{
+            PbBytes as _, PbString as _, PbVec as _, PbMap as _, FieldDecode as _,
+        };
         let before = decoder.bytes_read();
         while decoder.bytes_read() - before < len {
             let tag = decoder.decode_tag()?;
             match tag.field_num() {
-                0 => return Err(::sinew::micropb::DecodeError::ZeroField),
+                0 => {
+                    return ::core::result::Result::Err(
+                        ::sinew::micropb::DecodeError::ZeroField,
+                    );
+                }
                 1u32 => {
                     if tag.wire_type() != 2u8 {
-                        return Err(::sinew::micropb::DecodeError::WrongWireType);
+                        return ::core::result::Result::Err(
+                            ::sinew::micropb::DecodeError::WrongWireType,
+                        );
                     }
                     let mut_ref = &mut *self
                         .point
@@ -52,7 +63,9 @@ impl ::sinew::micropb::MessageDecode for Reading {
                 }
                 2u32 => {
                     if tag.wire_type() != 2u8 {
-                        return Err(::sinew::micropb::DecodeError::WrongWireType);
+                        return ::core::result::Result::Err(
+                            ::sinew::micropb::DecodeError::WrongWireType,
+                        );
                     }
                     let mut_ref = &mut *self
                         .part
@@ -66,7 +79,7 @@ impl ::sinew::micropb::MessageDecode for Reading {
                 }
             }
         }
-        Ok(())
+        ::core::result::Result::Ok(())
     }
 }
 
@@ -106,8 +119,8 @@ impl ::sinew::micropb::MessageEncode for Reading {
     fn encode<IMPL_MICROPB_WRITE: ::sinew::micropb::PbWrite>(
         &self,
         encoder: &mut ::sinew::micropb::PbEncoder<IMPL_MICROPB_WRITE>,
-    ) -> Result<(), IMPL_MICROPB_WRITE::Error> {
-        use ::sinew::micropb::{PbMap, FieldEncode};
+    ) -> ::core::result::Result<(), IMPL_MICROPB_WRITE::Error> {
+        use ::sinew::micropb::{PbMap as _, FieldEncode as _};
         {
             if let ::core::option::Option::Some(val_ref) = self.point() {
                 encoder.encode_varint32(10u32)?;
@@ -120,11 +133,11 @@ impl ::sinew::micropb::MessageEncode for Reading {
                 val_ref.encode_len_delimited(encoder)?;
             }
         }
-        Ok(())
+        ::core::result::Result::Ok(())
     }
 
     fn compute_size(&self) -> usize {
-        use ::sinew::micropb::{PbMap, FieldEncode};
+        use ::sinew::micropb::{PbMap as _, FieldEncode as _};
         let mut size = 0;
         {
             if let ::core::option::Option::Some(val_ref) = self.point() {
@@ -156,7 +169,7 @@ impl ::sinew::rpc::Encode for Reading {
         ::sinew::micropb::MessageEncode::compute_size(self)
     }
 
-    fn encode(&self, out: &mut [u8]) -> Option<usize> {
+    fn encode(&self, out: &mut [u8]) -> ::core::option::Option<usize> {
         ::sinew::rpc::micropb::encode(self, out)
     }
 }
@@ -164,7 +177,7 @@ impl ::sinew::rpc::Encode for Reading {
 #[rustfmt::skip]
 #[allow(dead_code, missing_docs, nonstandard_style, clippy::all, rustdoc::all)]
 impl ::sinew::rpc::Decode for Reading {
-    fn decode(bytes: &[u8]) -> Option<Self> {
+    fn decode(bytes: &[u8]) -> ::core::option::Option<Self> {
         ::sinew::rpc::micropb::decode(bytes)
     }
 }
@@ -184,16 +197,27 @@ pub mod Reading_ {
             &mut self,
             decoder: &mut ::sinew::micropb::PbDecoder<IMPL_MICROPB_READ>,
             len: usize,
-        ) -> Result<(), ::sinew::micropb::DecodeError<IMPL_MICROPB_READ::Error>> {
-            use ::sinew::micropb::{PbBytes, PbString, PbVec, PbMap, FieldDecode};
+        ) -> ::core::result::Result<
+            (),
+            ::sinew::micropb::DecodeError<IMPL_MICROPB_READ::Error>,
+        > {
+            use ::sinew::micropb::{
+                PbBytes as _, PbString as _, PbVec as _, PbMap as _, FieldDecode as _,
+            };
             let before = decoder.bytes_read();
             while decoder.bytes_read() - before < len {
                 let tag = decoder.decode_tag()?;
                 match tag.field_num() {
-                    0 => return Err(::sinew::micropb::DecodeError::ZeroField),
+                    0 => {
+                        return ::core::result::Result::Err(
+                            ::sinew::micropb::DecodeError::ZeroField,
+                        );
+                    }
                     1u32 => {
                         if tag.wire_type() != 0u8 {
-                            return Err(::sinew::micropb::DecodeError::WrongWireType);
+                            return ::core::result::Result::Err(
+                                ::sinew::micropb::DecodeError::WrongWireType,
+                            );
                         }
                         let mut_ref = &mut self.n;
                         {
@@ -207,7 +231,7 @@ pub mod Reading_ {
                     }
                 }
             }
-            Ok(())
+            ::core::result::Result::Ok(())
         }
     }
 
@@ -231,8 +255,8 @@ pub mod Reading_ {
         fn encode<IMPL_MICROPB_WRITE: ::sinew::micropb::PbWrite>(
             &self,
             encoder: &mut ::sinew::micropb::PbEncoder<IMPL_MICROPB_WRITE>,
-        ) -> Result<(), IMPL_MICROPB_WRITE::Error> {
-            use ::sinew::micropb::{PbMap, FieldEncode};
+        ) -> ::core::result::Result<(), IMPL_MICROPB_WRITE::Error> {
+            use ::sinew::micropb::{PbMap as _, FieldEncode as _};
             {
                 let val_ref = &self.n;
                 if *val_ref != 0 {
@@ -240,11 +264,11 @@ pub mod Reading_ {
                     encoder.encode_varint32(*val_ref as _)?;
                 }
             }
-            Ok(())
+            ::core::result::Result::Ok(())
         }
 
         fn compute_size(&self) -> usize {
-            use ::sinew::micropb::{PbMap, FieldEncode};
+            use ::sinew::micropb::{PbMap as _, FieldEncode as _};
             let mut size = 0;
             {
                 let val_ref = &self.n;
@@ -264,13 +288,13 @@ pub mod Reading_ {
             ::sinew::micropb::MessageEncode::compute_size(self)
         }
 
-        fn encode(&self, out: &mut [u8]) -> Option<usize> {
+        fn encode(&self, out: &mut [u8]) -> ::core::option::Option<usize> {
             ::sinew::rpc::micropb::encode(self, out)
         }
     }
 
     impl ::sinew::rpc::Decode for Part {
-        fn decode(bytes: &[u8]) -> Option<Self> {
+        fn decode(bytes: &[u8]) -> ::core::option::Option<Self> {
             ::sinew::rpc::micropb::decode(bytes)
         }
     }
@@ -293,7 +317,7 @@ impl Mode {
 
 #[rustfmt::skip]
 #[allow(dead_code, missing_docs, nonstandard_style, clippy::all, rustdoc::all)]
-impl core::default::Default for Mode {
+impl ::core::default::Default for Mode {
     fn default() -> Self {
         Self(0)
     }
@@ -301,7 +325,7 @@ impl core::default::Default for Mode {
 
 #[rustfmt::skip]
 #[allow(dead_code, missing_docs, nonstandard_style, clippy::all, rustdoc::all)]
-impl core::convert::From<i32> for Mode {
+impl ::core::convert::From<i32> for Mode {
     fn from(val: i32) -> Self {
         Self(val)
     }
@@ -309,8 +333,8 @@ impl core::convert::From<i32> for Mode {
 
 #[rustfmt::skip]
 #[allow(dead_code, missing_docs, nonstandard_style, clippy::all, rustdoc::all)]
-impl core::fmt::Debug for Mode {
-    fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+impl ::core::fmt::Debug for Mode {
+    fn fmt(&self, formatter: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
         match *self {
             Mode::Off => formatter.write_str("Off"),
             Mode::On => formatter.write_str("On"),
@@ -425,7 +449,9 @@ pub mod sensor {
         fn unary(
             &mut self,
             request: &super::Reading,
-        ) -> impl Future<Output = Result<super::Reading_::Part, rpc::CallError>> + Send {
+        ) -> impl ::core::future::Future<
+            Output = Result<super::Reading_::Part, rpc::CallError>,
+        > + Send {
             ::core::future::ready(rpc::direct(|cx| self.0.read(request, cx)))
         }
     }
@@ -494,7 +520,7 @@ pub mod sensor {
             cx: rpc::Cx<'_, rpc::Responder<super::Reading_::Part>>,
         ) -> Result<super::Reading_::Part, rpc::Stop> {
             let (responder, later) = cx.defer()?;
-            let request = request.clone();
+            let request = ::core::clone::Clone::clone(request);
             let call = Calls::Read { request, responder };
             match self.0(call) {
                 Ok(()) => Err(later),
@@ -520,16 +546,27 @@ pub mod tests {
                 &mut self,
                 decoder: &mut ::sinew::micropb::PbDecoder<IMPL_MICROPB_READ>,
                 len: usize,
-            ) -> Result<(), ::sinew::micropb::DecodeError<IMPL_MICROPB_READ::Error>> {
-                use ::sinew::micropb::{PbBytes, PbString, PbVec, PbMap, FieldDecode};
+            ) -> ::core::result::Result<
+                (),
+                ::sinew::micropb::DecodeError<IMPL_MICROPB_READ::Error>,
+            > {
+                use ::sinew::micropb::{
+                    PbBytes as _, PbString as _, PbVec as _, PbMap as _, FieldDecode as _,
+                };
                 let before = decoder.bytes_read();
                 while decoder.bytes_read() - before < len {
                     let tag = decoder.decode_tag()?;
                     match tag.field_num() {
-                        0 => return Err(::sinew::micropb::DecodeError::ZeroField),
+                        0 => {
+                            return ::core::result::Result::Err(
+                                ::sinew::micropb::DecodeError::ZeroField,
+                            );
+                        }
                         1u32 => {
                             if tag.wire_type() != 5u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             let mut_ref = &mut self.x;
                             {
@@ -540,7 +577,9 @@ pub mod tests {
                         }
                         2u32 => {
                             if tag.wire_type() != 5u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             let mut_ref = &mut self.y;
                             {
@@ -554,7 +593,7 @@ pub mod tests {
                         }
                     }
                 }
-                Ok(())
+                ::core::result::Result::Ok(())
             }
         }
 
@@ -588,8 +627,8 @@ pub mod tests {
             fn encode<IMPL_MICROPB_WRITE: ::sinew::micropb::PbWrite>(
                 &self,
                 encoder: &mut ::sinew::micropb::PbEncoder<IMPL_MICROPB_WRITE>,
-            ) -> Result<(), IMPL_MICROPB_WRITE::Error> {
-                use ::sinew::micropb::{PbMap, FieldEncode};
+            ) -> ::core::result::Result<(), IMPL_MICROPB_WRITE::Error> {
+                use ::sinew::micropb::{PbMap as _, FieldEncode as _};
                 {
                     let val_ref = &self.x;
                     if val_ref.to_bits() != 0 {
@@ -604,11 +643,11 @@ pub mod tests {
                         encoder.encode_float(*val_ref)?;
                     }
                 }
-                Ok(())
+                ::core::result::Result::Ok(())
             }
 
             fn compute_size(&self) -> usize {
-                use ::sinew::micropb::{PbMap, FieldEncode};
+                use ::sinew::micropb::{PbMap as _, FieldEncode as _};
                 let mut size = 0;
                 {
                     let val_ref = &self.x;
@@ -632,13 +671,13 @@ pub mod tests {
                 ::sinew::micropb::MessageEncode::compute_size(self)
             }
 
-            fn encode(&self, out: &mut [u8]) -> Option<usize> {
+            fn encode(&self, out: &mut [u8]) -> ::core::option::Option<usize> {
                 ::sinew::rpc::micropb::encode(self, out)
             }
         }
 
         impl ::sinew::rpc::Decode for Point {
-            fn decode(bytes: &[u8]) -> Option<Self> {
+            fn decode(bytes: &[u8]) -> ::core::option::Option<Self> {
                 ::sinew::rpc::micropb::decode(bytes)
             }
         }

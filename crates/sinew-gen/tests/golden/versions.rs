@@ -16,16 +16,27 @@ pub mod tests {
                 &mut self,
                 decoder: &mut ::sinew::micropb::PbDecoder<IMPL_MICROPB_READ>,
                 len: usize,
-            ) -> Result<(), ::sinew::micropb::DecodeError<IMPL_MICROPB_READ::Error>> {
-                use ::sinew::micropb::{PbBytes, PbString, PbVec, PbMap, FieldDecode};
+            ) -> ::core::result::Result<
+                (),
+                ::sinew::micropb::DecodeError<IMPL_MICROPB_READ::Error>,
+            > {
+                use ::sinew::micropb::{
+                    PbBytes as _, PbString as _, PbVec as _, PbMap as _, FieldDecode as _,
+                };
                 let before = decoder.bytes_read();
                 while decoder.bytes_read() - before < len {
                     let tag = decoder.decode_tag()?;
                     match tag.field_num() {
-                        0 => return Err(::sinew::micropb::DecodeError::ZeroField),
+                        0 => {
+                            return ::core::result::Result::Err(
+                                ::sinew::micropb::DecodeError::ZeroField,
+                            );
+                        }
                         1u32 => {
                             if tag.wire_type() != 0u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             let mut_ref = &mut self.value;
                             {
@@ -36,7 +47,9 @@ pub mod tests {
                         }
                         2u32 => {
                             if tag.wire_type() != 0u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             let mut_ref = &mut self.removed;
                             {
@@ -50,7 +63,7 @@ pub mod tests {
                         }
                     }
                 }
-                Ok(())
+                ::core::result::Result::Ok(())
             }
         }
 
@@ -84,8 +97,8 @@ pub mod tests {
             fn encode<IMPL_MICROPB_WRITE: ::sinew::micropb::PbWrite>(
                 &self,
                 encoder: &mut ::sinew::micropb::PbEncoder<IMPL_MICROPB_WRITE>,
-            ) -> Result<(), IMPL_MICROPB_WRITE::Error> {
-                use ::sinew::micropb::{PbMap, FieldEncode};
+            ) -> ::core::result::Result<(), IMPL_MICROPB_WRITE::Error> {
+                use ::sinew::micropb::{PbMap as _, FieldEncode as _};
                 {
                     let val_ref = &self.value;
                     if *val_ref != 0 {
@@ -100,11 +113,11 @@ pub mod tests {
                         encoder.encode_varint32(*val_ref as _)?;
                     }
                 }
-                Ok(())
+                ::core::result::Result::Ok(())
             }
 
             fn compute_size(&self) -> usize {
-                use ::sinew::micropb::{PbMap, FieldEncode};
+                use ::sinew::micropb::{PbMap as _, FieldEncode as _};
                 let mut size = 0;
                 {
                     let val_ref = &self.value;
@@ -132,13 +145,13 @@ pub mod tests {
                 ::sinew::micropb::MessageEncode::compute_size(self)
             }
 
-            fn encode(&self, out: &mut [u8]) -> Option<usize> {
+            fn encode(&self, out: &mut [u8]) -> ::core::option::Option<usize> {
                 ::sinew::rpc::micropb::encode(self, out)
             }
         }
 
         impl ::sinew::rpc::Decode for Old {
-            fn decode(bytes: &[u8]) -> Option<Self> {
+            fn decode(bytes: &[u8]) -> ::core::option::Option<Self> {
                 ::sinew::rpc::micropb::decode(bytes)
             }
         }
@@ -172,16 +185,27 @@ pub mod tests {
                 &mut self,
                 decoder: &mut ::sinew::micropb::PbDecoder<IMPL_MICROPB_READ>,
                 len: usize,
-            ) -> Result<(), ::sinew::micropb::DecodeError<IMPL_MICROPB_READ::Error>> {
-                use ::sinew::micropb::{PbBytes, PbString, PbVec, PbMap, FieldDecode};
+            ) -> ::core::result::Result<
+                (),
+                ::sinew::micropb::DecodeError<IMPL_MICROPB_READ::Error>,
+            > {
+                use ::sinew::micropb::{
+                    PbBytes as _, PbString as _, PbVec as _, PbMap as _, FieldDecode as _,
+                };
                 let before = decoder.bytes_read();
                 while decoder.bytes_read() - before < len {
                     let tag = decoder.decode_tag()?;
                     match tag.field_num() {
-                        0 => return Err(::sinew::micropb::DecodeError::ZeroField),
+                        0 => {
+                            return ::core::result::Result::Err(
+                                ::sinew::micropb::DecodeError::ZeroField,
+                            );
+                        }
                         1u32 => {
                             if tag.wire_type() != 0u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             let mut_ref = &mut self.value;
                             {
@@ -192,7 +216,9 @@ pub mod tests {
                         }
                         3u32 => {
                             if tag.wire_type() != 2u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             let mut_ref = &mut self.label;
                             {
@@ -207,7 +233,9 @@ pub mod tests {
                             if tag.wire_type() != 5u8
                                 && tag.wire_type() != ::sinew::micropb::WIRE_TYPE_LEN
                             {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             if tag.wire_type() == ::sinew::micropb::WIRE_TYPE_LEN {
                                 decoder
@@ -216,17 +244,21 @@ pub mod tests {
                                         |decoder| decoder.decode_fixed32().map(|v| v as _),
                                     )?;
                             } else {
-                                if let (Err(_), false) = (
+                                if let (::core::result::Result::Err(_), false) = (
                                     self.samples.pb_push(decoder.decode_fixed32()? as _),
                                     decoder.ignore_repeated_cap_err,
                                 ) {
-                                    return Err(::sinew::micropb::DecodeError::Capacity);
+                                    return ::core::result::Result::Err(
+                                        ::sinew::micropb::DecodeError::Capacity,
+                                    );
                                 }
                             }
                         }
                         5u32 => {
                             if tag.wire_type() != 1u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             let mut_ref = &mut *self
                                 .scale
@@ -238,7 +270,9 @@ pub mod tests {
                         }
                         16u32 => {
                             if tag.wire_type() != 2u8 {
-                                return Err(::sinew::micropb::DecodeError::WrongWireType);
+                                return ::core::result::Result::Err(
+                                    ::sinew::micropb::DecodeError::WrongWireType,
+                                );
                             }
                             let mut_ref = &mut *self
                                 .inner
@@ -252,7 +286,7 @@ pub mod tests {
                         }
                     }
                 }
-                Ok(())
+                ::core::result::Result::Ok(())
             }
         }
 
@@ -320,8 +354,8 @@ pub mod tests {
             fn encode<IMPL_MICROPB_WRITE: ::sinew::micropb::PbWrite>(
                 &self,
                 encoder: &mut ::sinew::micropb::PbEncoder<IMPL_MICROPB_WRITE>,
-            ) -> Result<(), IMPL_MICROPB_WRITE::Error> {
-                use ::sinew::micropb::{PbMap, FieldEncode};
+            ) -> ::core::result::Result<(), IMPL_MICROPB_WRITE::Error> {
+                use ::sinew::micropb::{PbMap as _, FieldEncode as _};
                 {
                     let val_ref = &self.value;
                     if *val_ref != 0 {
@@ -363,11 +397,11 @@ pub mod tests {
                         val_ref.encode_len_delimited(encoder)?;
                     }
                 }
-                Ok(())
+                ::core::result::Result::Ok(())
             }
 
             fn compute_size(&self) -> usize {
-                use ::sinew::micropb::{PbMap, FieldEncode};
+                use ::sinew::micropb::{PbMap as _, FieldEncode as _};
                 let mut size = 0;
                 {
                     let val_ref = &self.value;
@@ -415,13 +449,13 @@ pub mod tests {
                 ::sinew::micropb::MessageEncode::compute_size(self)
             }
 
-            fn encode(&self, out: &mut [u8]) -> Option<usize> {
+            fn encode(&self, out: &mut [u8]) -> ::core::option::Option<usize> {
                 ::sinew::rpc::micropb::encode(self, out)
             }
         }
 
         impl ::sinew::rpc::Decode for New {
-            fn decode(bytes: &[u8]) -> Option<Self> {
+            fn decode(bytes: &[u8]) -> ::core::option::Option<Self> {
                 ::sinew::rpc::micropb::decode(bytes)
             }
         }
