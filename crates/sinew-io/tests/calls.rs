@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sinew::rpc::{CallError, Status};
-use sinew_demo::{Num, cache, exercise, kinds};
-use sinew_io::{AnyLink, Client, Endpoint, connect};
+use sinew_demo::{KindsAnswers, Num, cache, exercise, exercise_kinds, kinds};
+use sinew_io::{Client, Endpoint, connect, loopback, threads};
 use support::*;
 
 /// Two devices that are joined by a line: what one sends, the other receives.
@@ -38,38 +38,42 @@ fn serial(path: &Path) -> Endpoint {
     format!("serial:{}", path.display()).parse().unwrap()
 }
 
-/// Every kind of call, one after another and interleaved.
-fn all_kinds(client: &Client<AnyLink>) {
-    assert_eq!(exercise(&mut cache::Client(client), -7), Ok(-7));
+/// Every kind of call, by code that knows nothing of the placement.
+fn all_kinds<R: cache::Reach + kinds::Reach + Copy>(reach: R, items: u32) {
+    assert_eq!(exercise(&mut cache::Client(reach), -7), Ok(-7));
 
-    let mut kinds = kinds::Client(client);
-    assert_eq!(kinds.double(&Num { n: 21 }), Ok(Num { n: 42 }));
+    let mut kinds = kinds::Client(reach);
+    let answers = KindsAnswers {
+        doubled: 2 * items,
+        summed: items * (items - 1) / 2,
+    };
+    assert_eq!(exercise_kinds(&mut kinds, items), Ok(answers));
     assert_eq!(
         kinds.double(&Num { n: 1 << 31 }),
         Err(CallError::Status(Status::OUT_OF_RANGE))
     );
+}
 
-    let mut count = kinds.count(&Num { n: 5 }).unwrap();
-    let mut sum = kinds.sum().unwrap();
-    let mut echo = kinds.echo_all().unwrap();
-    for n in 0..5 {
-        sum.send(&Num { n }).unwrap();
-        echo.send(&Num { n }).unwrap();
-    }
-    echo.complete().unwrap();
-    for n in 0..5 {
-        assert_eq!(count.next(), Ok(Some(Num { n })));
-        assert_eq!(echo.next(), Ok(Some(Num { n })));
-    }
-    assert_eq!(count.next(), Ok(None));
-    assert_eq!(echo.next(), Ok(None));
-    assert_eq!(sum.finish_and_wait(), Ok(Num { n: 10 }));
+#[test]
+fn all_kinds_between_two_threads() {
+    let (near, mut far) = threads::link();
+    let server = server();
+    let thread = std::thread::spawn(move || server.serve(&mut far, 1));
+    let client = Client::new(near, 1);
+    all_kinds(&client, 1000);
+    drop(client);
+    assert!(thread.join().unwrap());
+}
+
+#[test]
+fn all_kinds_in_one_thread() {
+    all_kinds(&loopback::connect(&server()).unwrap(), 1000);
 }
 
 fn serves_all_kinds(kind: &str) {
     let (_server, listening) = listen(kind);
     let client = connect(listening.endpoint()).unwrap();
-    all_kinds(&client);
+    all_kinds(&client, 5);
 }
 
 #[test]
@@ -92,7 +96,7 @@ fn all_kinds_over_a_serial_line() {
     let (near, far) = serial_line();
     let server = server();
     let _listening = server.listen(&serial(&far)).unwrap();
-    all_kinds(&connect(&serial(&near)).unwrap());
+    all_kinds(&connect(&serial(&near)).unwrap(), 5);
 }
 
 #[test]
@@ -104,7 +108,7 @@ fn several_clients_at_once_and_one_after_another() {
                 .map(|_| connect(listening.endpoint()).unwrap())
                 .collect();
             for client in &clients {
-                all_kinds(client);
+                all_kinds(client, 5);
             }
         }
     }
@@ -117,6 +121,6 @@ fn framings_of_the_endpoint_are_used() {
         let path = fresh_path("sock");
         let endpoint: Endpoint = format!("unix:{}?{option}", path.display()).parse().unwrap();
         let _listening = server.listen(&endpoint).unwrap();
-        all_kinds(&connect(&endpoint).unwrap());
+        all_kinds(&connect(&endpoint).unwrap(), 5);
     }
 }

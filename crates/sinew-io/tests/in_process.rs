@@ -1,4 +1,4 @@
-//! The same services between two threads, and in one.
+//! The same services between two threads.
 
 mod support;
 
@@ -8,7 +8,7 @@ use sinew::link::{Rx, Tx};
 use sinew::rpc::packet::{Packet, PacketType, encode};
 use sinew::rpc::{CallError, Status};
 use sinew_demo::{Num, cache, exercise, kinds};
-use sinew_io::{Client, Link, Want, loopback, threads};
+use sinew_io::{Client, Link, Want, threads};
 use support::*;
 
 #[test]
@@ -75,20 +75,4 @@ fn answer_one(far: &mut impl Link) {
     );
     tx.commit(len.unwrap()).unwrap();
     rx.release();
-}
-
-#[test]
-fn one_thread_serves_itself() {
-    let server = server();
-    let client = loopback::connect(&server).unwrap();
-    assert_eq!(exercise(&mut cache::Client(&client), 9), Ok(9));
-    let mut kinds = kinds::Client(&client);
-    let mut count = kinds.count(&Num { n: 1000 }).unwrap();
-    let mut sum = kinds.sum().unwrap();
-    for n in 0..1000 {
-        assert_eq!(count.next(), Ok(Some(Num { n })));
-        sum.send(&Num { n }).unwrap();
-    }
-    assert_eq!(count.next(), Ok(None));
-    assert_eq!(sum.finish_and_wait(), Ok(Num { n: 499_500 }));
 }

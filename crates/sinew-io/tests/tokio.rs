@@ -5,7 +5,7 @@ mod support;
 use std::time::Duration;
 
 use sinew::rpc::{CallError, Status};
-use sinew_demo::{Num, cache, exercise_async, kinds};
+use sinew_demo::{KindsAnswers, Num, cache, exercise_async, exercise_kinds_async, kinds};
 use sinew_io::threads;
 use sinew_io::tokio::{AsyncClient, connect, serve};
 use support::*;
@@ -16,26 +16,13 @@ async fn all_kinds(client: &AsyncClient, items: u32) {
         Ok(-7)
     );
     let mut kinds = kinds::AsyncClient(client);
+    let answers = KindsAnswers {
+        doubled: 2 * items,
+        summed: items * (items - 1) / 2,
+    };
+    assert_eq!(exercise_kinds_async(&mut kinds, items).await, Ok(answers));
     let over = Err(CallError::Status(Status::OUT_OF_RANGE));
     assert_eq!(kinds.double(&Num { n: 1 << 31 }).await, over);
-    let mut count = kinds.count(&Num { n: items }).await.unwrap();
-    let mut sum = kinds.sum().await.unwrap();
-    let mut echo = kinds.echo_all().await.unwrap();
-    for n in 0..items {
-        assert_eq!(count.next().await, Ok(Some(Num { n })));
-        sum.send(&Num { n }).await.unwrap();
-        echo.send(&Num { n }).await.unwrap();
-        assert_eq!(echo.next().await, Ok(Some(Num { n })));
-    }
-    echo.complete().await.unwrap();
-    assert_eq!(count.next().await, Ok(None));
-    assert_eq!(echo.next().await, Ok(None));
-    assert_eq!(
-        sum.finish_and_wait().await,
-        Ok(Num {
-            n: items * (items - 1) / 2
-        })
-    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -85,14 +72,14 @@ async fn client_and_server_in_one_runtime_thread() {
 }
 
 #[tokio::test]
-async fn dropped_call_is_cancelled_at_the_server() {
+async fn cancelled_call_ends_at_the_server() {
     let (server, listening) = listen("unix");
     let client = connect(listening.endpoint()).await.unwrap();
     let count = kinds::AsyncClient(&client)
         .count(&Num { n: u32::MAX })
         .await
         .unwrap();
-    drop(count);
+    count.cancel();
     while server.stats().cancelled == 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }

@@ -15,6 +15,6 @@ sinew::include_proto!("benchmark");
 
 pub use benchmark_service::BenchmarkService;
 pub use cache_service::CacheService;
-pub use client::{exercise, exercise_async};
+pub use client::{KindsAnswers, exercise, exercise_async, exercise_kinds, exercise_kinds_async};
 pub use demo::*;
 pub use kinds_service::KindsService;

@@ -34,11 +34,13 @@ fn side(names: &Names<'_>, awaits: bool) -> TokenStream {
         " Whatever can do every method of `{full_name}`{}. It is implemented by itself.",
         if awaits { " without blocking" } else { "" }
     );
+    let diagnostic = diagnostic(names, awaits);
     let client_doc = format!(
         " Calls `{full_name}` through whatever reaches it: a link, [`rpc::Direct`], a mock."
     );
     quote! {
         #[doc = #reach_doc]
+        #diagnostic
         pub trait #reach #supertraits {}
         impl<R #supertraits> #reach for R {}
 
@@ -50,6 +52,29 @@ fn side(names: &Names<'_>, awaits: bool) -> TokenStream {
             #(#functions)*
         }
     }
+}
+
+/// What the compiler says where something cannot do every method, for example because a stream was
+/// added to a service that is called directly.
+fn diagnostic(names: &Names<'_>, awaits: bool) -> TokenStream {
+    let message = format!(
+        "`{{Self}}` cannot call every method of `{}`",
+        names.service.full_name
+    );
+    let mut kinds = names.methods.iter().map(|m| m.method.kind);
+    let (link, prefix) = match awaits {
+        true => ("between tasks `sinew_io::threads`", "Async"),
+        false => ("in one thread `sinew_io::loopback`", ""),
+    };
+    let notes = kinds.any(|kind| kind != MethodKind::Unary).then(|| {
+        let direct = format!("`Direct` and mocks reach no streams: use a link, {link}");
+        let bound = format!(
+            "or bound code by the methods it calls, such as `{prefix}Unary<method::X>`, \
+             not by `{prefix}Reach`"
+        );
+        quote!(, note = #direct, note = #bound)
+    });
+    quote!(#[diagnostic::on_unimplemented(message = #message #notes)])
 }
 
 /// The trait of the core for this kind of method.

@@ -660,6 +660,9 @@ pub mod demo {
         }
 
         /// Whatever can do every method of `demo.Cache`. It is implemented by itself.
+        #[diagnostic::on_unimplemented(
+            message = "`{Self}` cannot call every method of `demo.Cache`"
+        )]
         pub trait Reach: rpc::Unary<method::SetValue> + rpc::Unary<method::GetValue> {}
         impl<R: rpc::Unary<method::SetValue> + rpc::Unary<method::GetValue>> Reach
         for R {}
@@ -692,6 +695,9 @@ pub mod demo {
         }
 
         /// Whatever can do every method of `demo.Cache` without blocking. It is implemented by itself.
+        #[diagnostic::on_unimplemented(
+            message = "`{Self}` cannot call every method of `demo.Cache`"
+        )]
         pub trait AsyncReach: rpc::AsyncUnary<
                 method::SetValue,
             > + rpc::AsyncUnary<method::GetValue> {}
@@ -1120,6 +1126,11 @@ pub mod demo {
         }
 
         /// Whatever can do every method of `demo.Kinds`. It is implemented by itself.
+        #[diagnostic::on_unimplemented(
+            message = "`{Self}` cannot call every method of `demo.Kinds`",
+            note = "`Direct` and mocks reach no streams: use a link, in one thread `sinew_io::loopback`",
+            note = "or bound code by the methods it calls, such as `Unary<method::X>`, not by `Reach`"
+        )]
         pub trait Reach: rpc::Unary<
                 method::Double,
             > + rpc::ServerStreaming<
@@ -1186,6 +1197,11 @@ pub mod demo {
         }
 
         /// Whatever can do every method of `demo.Kinds` without blocking. It is implemented by itself.
+        #[diagnostic::on_unimplemented(
+            message = "`{Self}` cannot call every method of `demo.Kinds`",
+            note = "`Direct` and mocks reach no streams: use a link, between tasks `sinew_io::threads`",
+            note = "or bound code by the methods it calls, such as `AsyncUnary<method::X>`, not by `AsyncReach`"
+        )]
         pub trait AsyncReach: rpc::AsyncUnary<
                 method::Double,
             > + rpc::AsyncServerStreaming<

@@ -3657,6 +3657,11 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.features.Store`. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.features.Store`",
+                note = "`Direct` and mocks reach no streams: use a link, in one thread `sinew_io::loopback`",
+                note = "or bound code by the methods it calls, such as `Unary<method::X>`, not by `Reach`"
+            )]
             pub trait Reach: rpc::Unary<
                     method::Put,
                 > + rpc::ServerStreaming<
@@ -3786,6 +3791,11 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.features.Store` without blocking. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.features.Store`",
+                note = "`Direct` and mocks reach no streams: use a link, between tasks `sinew_io::threads`",
+                note = "or bound code by the methods it calls, such as `AsyncUnary<method::X>`, not by `AsyncReach`"
+            )]
             pub trait AsyncReach: rpc::AsyncUnary<
                     method::Put,
                 > + rpc::AsyncServerStreaming<
@@ -4499,6 +4509,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.features.Client`. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.features.Client`"
+            )]
             pub trait Reach: rpc::Unary<method::Client> {}
             impl<R: rpc::Unary<method::Client>> Reach for R {}
             /// Calls `tests.features.Client` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -4519,6 +4532,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.features.Client` without blocking. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.features.Client`"
+            )]
             pub trait AsyncReach: rpc::AsyncUnary<method::Client> {}
             impl<R: rpc::AsyncUnary<method::Client>> AsyncReach for R {}
             /// Calls `tests.features.Client` through whatever reaches it: a link, [`rpc::Direct`], a mock.

@@ -457,6 +457,9 @@ pub mod sensor {
     }
 
     /// Whatever can do every method of `Sensor`. It is implemented by itself.
+    #[diagnostic::on_unimplemented(
+        message = "`{Self}` cannot call every method of `Sensor`"
+    )]
     pub trait Reach: rpc::Unary<method::Read> {}
     impl<R: rpc::Unary<method::Read>> Reach for R {}
     /// Calls `Sensor` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -477,6 +480,9 @@ pub mod sensor {
     }
 
     /// Whatever can do every method of `Sensor` without blocking. It is implemented by itself.
+    #[diagnostic::on_unimplemented(
+        message = "`{Self}` cannot call every method of `Sensor`"
+    )]
     pub trait AsyncReach: rpc::AsyncUnary<method::Read> {}
     impl<R: rpc::AsyncUnary<method::Read>> AsyncReach for R {}
     /// Calls `Sensor` through whatever reaches it: a link, [`rpc::Direct`], a mock.

@@ -19,8 +19,8 @@ pub enum CallEvent<T> {
     Completed(Status, T),
 }
 
-/// The handle of a call. Dropping it abandons the call as Pigweed does it: an incomplete client
-/// stream is completed, otherwise nothing is sent; use [`RawCall::cancel`] to tell the server.
+/// The handle of a call. Dropping it abandons the call, see
+/// [`CallHandle`](sinew::rpc::streams::CallHandle); [`RawCall::cancel`] tells the server.
 pub struct RawCall<'c, L: Link, const CALLS: usize, const INBOX: usize> {
     pub(super) client: &'c Client<L, CALLS, INBOX>,
     pub(super) slot: usize,

@@ -3,6 +3,7 @@
 use std::marker::PhantomData;
 use std::time::Duration;
 
+use sinew::rpc::streams::{CallHandle, ItemReader, ItemSender, ResponseReader};
 use sinew::rpc::{
     BidiStreaming, CallError, ClientStreaming, Decode, Method, ServerStreaming, Status, Unary,
 };
@@ -103,7 +104,8 @@ opened_empty! {
 macro_rules! handles {
     ($($(#[$doc:meta])* $name:ident;)*) => {$(
         $(#[$doc])*
-        /// Dropping it abandons the call; see [`RawCall`].
+        ///
+        /// Its functions are those of [`sinew::rpc::streams`], here without an import.
         pub struct $name<'c, M, L: Link, const CALLS: usize, const INBOX: usize> {
             call: RawCall<'c, L, CALLS, INBOX>,
             method: PhantomData<fn() -> M>,
@@ -112,9 +114,17 @@ macro_rules! handles {
         impl<M: Method, L: Link, const CALLS: usize, const INBOX: usize>
             $name<'_, M, L, CALLS, INBOX>
         {
-            /// Ends the call and tells the server.
+            /// See [`CallHandle::cancel`].
             pub fn cancel(self) {
                 self.call.cancel();
+            }
+        }
+
+        impl<M: Method, L: Link, const CALLS: usize, const INBOX: usize> CallHandle
+            for $name<'_, M, L, CALLS, INBOX>
+        {
+            fn cancel(self) {
+                self.cancel();
             }
         }
     )*};
@@ -133,8 +143,7 @@ macro_rules! readers {
         impl<M: Method, L: Link, const CALLS: usize, const INBOX: usize>
             $name<'_, M, L, CALLS, INBOX>
         {
-            /// The next item; `None` after the last one, where the stream ended with OK. Any other
-            /// end is an error.
+            /// See [`ItemReader::next`].
             #[allow(clippy::should_implement_trait)]
             pub fn next(&mut self) -> Result<Option<M::Response>, CallError> {
                 match self.call.next_with(M::Response::decode)? {
@@ -148,6 +157,14 @@ macro_rules! readers {
                 }
             }
         }
+
+        impl<M: Method, L: Link, const CALLS: usize, const INBOX: usize> ItemReader<M::Response>
+            for $name<'_, M, L, CALLS, INBOX>
+        {
+            fn next(&mut self) -> Result<Option<M::Response>, CallError> {
+                self.next()
+            }
+        }
     )*};
 }
 readers!(ServerStream BidiStream);
@@ -157,9 +174,26 @@ macro_rules! writers {
         impl<M: Method, L: Link, const CALLS: usize, const INBOX: usize>
             $name<'_, M, L, CALLS, INBOX>
         {
-            /// Sends one item; see [`RawCall::send`].
+            /// See [`ItemSender::send`].
             pub fn send(&mut self, item: &M::Request) -> Result<(), CallError> {
                 self.call.send(item)
+            }
+
+            /// See [`ItemSender::complete`].
+            pub fn complete(&mut self) -> Result<(), CallError> {
+                self.call.complete()
+            }
+        }
+
+        impl<M: Method, L: Link, const CALLS: usize, const INBOX: usize> ItemSender<M::Request>
+            for $name<'_, M, L, CALLS, INBOX>
+        {
+            fn send(&mut self, item: &M::Request) -> Result<(), CallError> {
+                self.send(item)
+            }
+
+            fn complete(&mut self) -> Result<(), CallError> {
+                self.complete()
             }
         }
     )*};
@@ -169,8 +203,7 @@ writers!(ClientStream BidiStream);
 impl<M: Method, L: Link, const CALLS: usize, const INBOX: usize>
     ClientStream<'_, M, L, CALLS, INBOX>
 {
-    /// Completes the stream and waits for the response. The server may also have ended the call
-    /// before; that is reported here.
+    /// See [`ResponseReader::finish_and_wait`].
     pub fn finish_and_wait(self) -> Result<M::Response, CallError> {
         match self.call.complete() {
             Ok(()) | Err(CallError::Ended) => {}
@@ -184,11 +217,10 @@ impl<M: Method, L: Link, const CALLS: usize, const INBOX: usize>
     }
 }
 
-impl<M: Method, L: Link, const CALLS: usize, const INBOX: usize>
-    BidiStream<'_, M, L, CALLS, INBOX>
+impl<M: Method, L: Link, const CALLS: usize, const INBOX: usize> ResponseReader<M::Response>
+    for ClientStream<'_, M, L, CALLS, INBOX>
 {
-    /// Tells the server that no more items come; its own may still.
-    pub fn complete(&mut self) -> Result<(), CallError> {
-        self.call.complete()
+    fn finish_and_wait(self) -> Result<M::Response, CallError> {
+        self.finish_and_wait()
     }
 }

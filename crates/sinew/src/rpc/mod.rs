@@ -22,6 +22,7 @@ pub mod micropb;
 #[cfg(feature = "micropb")]
 pub mod mock;
 pub mod packet;
+pub mod streams;
 
 mod client;
 mod handoff;

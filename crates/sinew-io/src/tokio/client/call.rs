@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use std::task::Poll;
 
 use sinew::rpc::packet::HEADER_MAX;
+use sinew::rpc::streams::{AsyncItemReader, AsyncItemSender, AsyncResponseReader, CallHandle};
 use sinew::rpc::{self, CallError, ClientCall, Decode, Method, Status};
 
 use super::AsyncClient;
@@ -13,8 +14,10 @@ use crate::client::packet_len;
 use crate::client::state::End;
 use crate::lock;
 
-/// The handle of a call: items out and in, as far as its method has them. Dropping it cancels the
-/// call.
+/// The handle of a call: items out and in, as far as its method has them. Dropping it abandons the
+/// call, see [`CallHandle`]; [`AsyncCall::cancel`] tells the server.
+///
+/// Its functions are those of [`sinew::rpc::streams`], here without an import.
 pub struct AsyncCall<M> {
     pub(super) client: AsyncClient,
     pub(super) slot: usize,
@@ -22,8 +25,7 @@ pub struct AsyncCall<M> {
 }
 
 impl<M: Method> AsyncCall<M> {
-    /// Sends an item of the client's stream. A full link is waited for until the call's time-out,
-    /// then reported as `Full`; the item can be sent again.
+    /// See [`AsyncItemSender::send`].
     pub fn send(&mut self, item: &M::Request) -> impl Future<Output = Result<(), CallError>> + Send
     where
         M::Request: Sync,
@@ -31,7 +33,7 @@ impl<M: Method> AsyncCall<M> {
         self.act(packet_len(item), |_, call, place| call.item(place, item))
     }
 
-    /// Tells the server that the client's stream is complete.
+    /// See [`AsyncItemSender::complete`].
     pub fn complete(&mut self) -> impl Future<Output = Result<(), CallError>> + Send {
         self.act(HEADER_MAX, |engine, call, place| {
             Some(engine.complete(call, place))
@@ -54,8 +56,7 @@ impl<M: Method> AsyncCall<M> {
         done.unwrap_or(Err(CallError::Full))
     }
 
-    /// The next item; `None` after the last one, where the stream ended with OK. Any other end is
-    /// an error.
+    /// See [`AsyncItemReader::next`].
     pub async fn next(&mut self) -> Result<Option<M::Response>, CallError> {
         match self.event().await? {
             (Some(Status::OK), _) => Ok(None),
@@ -64,7 +65,7 @@ impl<M: Method> AsyncCall<M> {
         }
     }
 
-    /// Completes the client's stream and waits for the response.
+    /// See [`AsyncResponseReader::finish_and_wait`].
     pub async fn finish_and_wait(mut self) -> Result<M::Response, CallError> {
         match self.complete().await {
             Ok(()) | Err(CallError::Ended) => self.response().await,
@@ -72,8 +73,10 @@ impl<M: Method> AsyncCall<M> {
         }
     }
 
-    /// Ends the call and tells the server: the same as dropping it.
-    pub fn cancel(self) {}
+    /// See [`CallHandle::cancel`].
+    pub fn cancel(self) {
+        self.end(|engine, call, place| engine.cancel(call, Status::CANCELLED, place));
+    }
 
     pub(super) async fn response(&mut self) -> Result<M::Response, CallError> {
         match self.event().await? {
@@ -117,15 +120,51 @@ impl<M: Method> AsyncCall<M> {
     }
 }
 
-impl<M> Drop for AsyncCall<M> {
-    fn drop(&mut self) {
+impl<M> AsyncCall<M> {
+    /// Ends the call on this side, where it has not ended, with what the engine wants to say.
+    fn end(&self, say: impl FnOnce(&mut rpc::Client<CALLS>, &ClientCall, &mut [u8]) -> usize) {
         let mut inner = lock(&self.client.alive.0.inner);
         if let Ok(call) = inner.call(self.slot) {
-            inner.say(|engine, place| engine.cancel(&call, Status::CANCELLED, place));
+            inner.say(|engine, place| say(engine, &call, place));
         }
+    }
+}
+
+impl<M> Drop for AsyncCall<M> {
+    fn drop(&mut self) {
+        self.end(|engine, call, place| engine.abandon(call, place));
+        let mut inner = lock(&self.client.alive.0.inner);
         if let Some((state, waker)) = inner.states.get_mut(self.slot) {
             state.call = None;
             *waker = None;
         }
+    }
+}
+
+impl<M: Method> CallHandle for AsyncCall<M> {
+    fn cancel(self) {
+        self.cancel();
+    }
+}
+
+impl<M: Method> AsyncItemReader<M::Response> for AsyncCall<M> {
+    fn next(&mut self) -> impl Future<Output = Result<Option<M::Response>, CallError>> + Send {
+        self.next()
+    }
+}
+
+impl<M: Method<Request: Sync>> AsyncItemSender<M::Request> for AsyncCall<M> {
+    fn send(&mut self, item: &M::Request) -> impl Future<Output = Result<(), CallError>> + Send {
+        self.send(item)
+    }
+
+    fn complete(&mut self) -> impl Future<Output = Result<(), CallError>> + Send {
+        self.complete()
+    }
+}
+
+impl<M: Method> AsyncResponseReader<M::Response> for AsyncCall<M> {
+    fn finish_and_wait(self) -> impl Future<Output = Result<M::Response, CallError>> + Send {
+        self.finish_and_wait()
     }
 }

@@ -21,8 +21,9 @@ pub use call::AsyncCall;
 use driver::{Shared, drive};
 
 /// A client for any number of tasks: cloned freely, `&AsyncClient` is what generated async clients
-/// are made over. Dropping a call's future or handle cancels the call. When the last clone is
-/// dropped, the link closes.
+/// are made over. Dropping a call's future or handle abandons the call, see
+/// [`CallHandle`](sinew::rpc::streams::CallHandle). When the last clone is dropped, the link
+/// closes.
 #[derive(Clone)]
 pub struct AsyncClient {
     alive: Arc<Alive>,
@@ -117,7 +118,7 @@ impl<M: Method<Request: Sync>> AsyncServerStreaming<M> for &AsyncClient {
     }
 }
 
-impl<M: Method> AsyncClientStreaming<M> for &AsyncClient {
+impl<M: Method<Request: Sync>> AsyncClientStreaming<M> for &AsyncClient {
     type Stream = AsyncCall<M>;
 
     fn client_stream(&mut self) -> impl Future<Output = Result<AsyncCall<M>, CallError>> + Send {
@@ -125,7 +126,7 @@ impl<M: Method> AsyncClientStreaming<M> for &AsyncClient {
     }
 }
 
-impl<M: Method> AsyncBidiStreaming<M> for &AsyncClient {
+impl<M: Method<Request: Sync>> AsyncBidiStreaming<M> for &AsyncClient {
     type Stream = AsyncCall<M>;
 
     fn bidi(&mut self) -> impl Future<Output = Result<AsyncCall<M>, CallError>> + Send {
