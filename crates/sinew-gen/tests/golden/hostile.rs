@@ -8113,6 +8113,11 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.S`. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.S`",
+                note = "`Direct` and mocks reach no streams: use a link, in one thread `sinew_io::loopback`",
+                note = "or bound code by the methods it calls, such as `Unary<method::X>`, not by `Reach`"
+            )]
             pub trait Reach: rpc::Unary<
                     method::S,
                 > + rpc::ServerStreaming<
@@ -8179,6 +8184,11 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.S` without blocking. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.S`",
+                note = "`Direct` and mocks reach no streams: use a link, between tasks `sinew_io::threads`",
+                note = "or bound code by the methods it calls, such as `AsyncUnary<method::X>`, not by `AsyncReach`"
+            )]
             pub trait AsyncReach: rpc::AsyncUnary<
                     method::S,
                 > + rpc::AsyncServerStreaming<
@@ -8614,6 +8624,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.R`. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.R`"
+            )]
             pub trait Reach: rpc::Unary<method::R> {}
             impl<R: rpc::Unary<method::R>> Reach for R {}
             /// Calls `tests.hostile_services.R` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -8634,6 +8647,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.R` without blocking. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.R`"
+            )]
             pub trait AsyncReach: rpc::AsyncUnary<method::R> {}
             impl<R: rpc::AsyncUnary<method::R>> AsyncReach for R {}
             /// Calls `tests.hostile_services.R` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -8861,6 +8877,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.N`. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.N`"
+            )]
             pub trait Reach: rpc::Unary<method::N> {}
             impl<R: rpc::Unary<method::N>> Reach for R {}
             /// Calls `tests.hostile_services.N` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -8881,6 +8900,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.N` without blocking. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.N`"
+            )]
             pub trait AsyncReach: rpc::AsyncUnary<method::N> {}
             impl<R: rpc::AsyncUnary<method::N>> AsyncReach for R {}
             /// Calls `tests.hostile_services.N` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -9108,6 +9130,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.F`. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.F`"
+            )]
             pub trait Reach: rpc::Unary<method::F> {}
             impl<R: rpc::Unary<method::F>> Reach for R {}
             /// Calls `tests.hostile_services.F` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -9128,6 +9153,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.F` without blocking. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.F`"
+            )]
             pub trait AsyncReach: rpc::AsyncUnary<method::F> {}
             impl<R: rpc::AsyncUnary<method::F>> AsyncReach for R {}
             /// Calls `tests.hostile_services.F` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -9355,6 +9383,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.T`. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.T`"
+            )]
             pub trait Reach: rpc::Unary<method::T> {}
             impl<R: rpc::Unary<method::T>> Reach for R {}
             /// Calls `tests.hostile_services.T` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -9375,6 +9406,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.T` without blocking. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.T`"
+            )]
             pub trait AsyncReach: rpc::AsyncUnary<method::T> {}
             impl<R: rpc::AsyncUnary<method::T>> AsyncReach for R {}
             /// Calls `tests.hostile_services.T` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -9605,6 +9639,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.Result`. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.Result`"
+            )]
             pub trait Reach: rpc::Unary<method::Result> {}
             impl<R: rpc::Unary<method::Result>> Reach for R {}
             /// Calls `tests.hostile_services.Result` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -9625,6 +9662,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.Result` without blocking. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.Result`"
+            )]
             pub trait AsyncReach: rpc::AsyncUnary<method::Result> {}
             impl<R: rpc::AsyncUnary<method::Result>> AsyncReach for R {}
             /// Calls `tests.hostile_services.Result` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -9865,6 +9905,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.Option`. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.Option`"
+            )]
             pub trait Reach: rpc::Unary<method::Option> {}
             impl<R: rpc::Unary<method::Option>> Reach for R {}
             /// Calls `tests.hostile_services.Option` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -9885,6 +9928,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.Option` without blocking. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.Option`"
+            )]
             pub trait AsyncReach: rpc::AsyncUnary<method::Option> {}
             impl<R: rpc::AsyncUnary<method::Option>> AsyncReach for R {}
             /// Calls `tests.hostile_services.Option` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -10124,6 +10170,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.Some`. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.Some`"
+            )]
             pub trait Reach: rpc::Unary<method::Some> {}
             impl<R: rpc::Unary<method::Some>> Reach for R {}
             /// Calls `tests.hostile_services.Some` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -10144,6 +10193,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.Some` without blocking. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.Some`"
+            )]
             pub trait AsyncReach: rpc::AsyncUnary<method::Some> {}
             impl<R: rpc::AsyncUnary<method::Some>> AsyncReach for R {}
             /// Calls `tests.hostile_services.Some` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -10377,6 +10429,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.Ok`. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.Ok`"
+            )]
             pub trait Reach: rpc::Unary<method::Ok> {}
             impl<R: rpc::Unary<method::Ok>> Reach for R {}
             /// Calls `tests.hostile_services.Ok` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -10397,6 +10452,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.Ok` without blocking. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.Ok`"
+            )]
             pub trait AsyncReach: rpc::AsyncUnary<method::Ok> {}
             impl<R: rpc::AsyncUnary<method::Ok>> AsyncReach for R {}
             /// Calls `tests.hostile_services.Ok` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -10626,6 +10684,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.Err`. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.Err`"
+            )]
             pub trait Reach: rpc::Unary<method::Err> {}
             impl<R: rpc::Unary<method::Err>> Reach for R {}
             /// Calls `tests.hostile_services.Err` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -10646,6 +10707,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.Err` without blocking. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.Err`"
+            )]
             pub trait AsyncReach: rpc::AsyncUnary<method::Err> {}
             impl<R: rpc::AsyncUnary<method::Err>> AsyncReach for R {}
             /// Calls `tests.hostile_services.Err` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -10876,6 +10940,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.Default`. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.Default`"
+            )]
             pub trait Reach: rpc::Unary<method::Default> {}
             impl<R: rpc::Unary<method::Default>> Reach for R {}
             /// Calls `tests.hostile_services.Default` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -10883,6 +10950,9 @@ pub mod tests {
             pub struct Client<R>(pub R);
 
             /// Whatever can do every method of `tests.hostile_services.Default` without blocking. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.Default`"
+            )]
             pub trait AsyncReach: rpc::AsyncUnary<method::Default> {}
             impl<R: rpc::AsyncUnary<method::Default>> AsyncReach for R {}
             /// Calls `tests.hostile_services.Default` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -11109,6 +11179,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.Clone`. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.Clone`"
+            )]
             pub trait Reach: rpc::Unary<method::Clone> {}
             impl<R: rpc::Unary<method::Clone>> Reach for R {}
             /// Calls `tests.hostile_services.Clone` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -11129,6 +11202,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.Clone` without blocking. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.Clone`"
+            )]
             pub trait AsyncReach: rpc::AsyncUnary<method::Clone> {}
             impl<R: rpc::AsyncUnary<method::Clone>> AsyncReach for R {}
             /// Calls `tests.hostile_services.Clone` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -11364,6 +11440,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.Send`. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.Send`"
+            )]
             pub trait Reach: rpc::Unary<method::Send> {}
             impl<R: rpc::Unary<method::Send>> Reach for R {}
             /// Calls `tests.hostile_services.Send` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -11384,6 +11463,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.Send` without blocking. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.Send`"
+            )]
             pub trait AsyncReach: rpc::AsyncUnary<method::Send> {}
             impl<R: rpc::AsyncUnary<method::Send>> AsyncReach for R {}
             /// Calls `tests.hostile_services.Send` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -11619,6 +11701,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.Sized`. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.Sized`"
+            )]
             pub trait Reach: rpc::Unary<method::Sized> {}
             impl<R: rpc::Unary<method::Sized>> Reach for R {}
             /// Calls `tests.hostile_services.Sized` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -11639,6 +11724,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.Sized` without blocking. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.Sized`"
+            )]
             pub trait AsyncReach: rpc::AsyncUnary<method::Sized> {}
             impl<R: rpc::AsyncUnary<method::Sized>> AsyncReach for R {}
             /// Calls `tests.hostile_services.Sized` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -11875,6 +11963,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.Future`. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.Future`"
+            )]
             pub trait Reach: rpc::Unary<method::Future> {}
             impl<R: rpc::Unary<method::Future>> Reach for R {}
             /// Calls `tests.hostile_services.Future` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -11895,6 +11986,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.Future` without blocking. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.Future`"
+            )]
             pub trait AsyncReach: rpc::AsyncUnary<method::Future> {}
             impl<R: rpc::AsyncUnary<method::Future>> AsyncReach for R {}
             /// Calls `tests.hostile_services.Future` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -12134,6 +12228,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.FnMut`. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.FnMut`"
+            )]
             pub trait Reach: rpc::Unary<method::FnMut> {}
             impl<R: rpc::Unary<method::FnMut>> Reach for R {}
             /// Calls `tests.hostile_services.FnMut` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -12154,6 +12251,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.FnMut` without blocking. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.FnMut`"
+            )]
             pub trait AsyncReach: rpc::AsyncUnary<method::FnMut> {}
             impl<R: rpc::AsyncUnary<method::FnMut>> AsyncReach for R {}
             /// Calls `tests.hostile_services.FnMut` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -12389,6 +12489,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.Into`. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.Into`"
+            )]
             pub trait Reach: rpc::Unary<method::Into> {}
             impl<R: rpc::Unary<method::Into>> Reach for R {}
             /// Calls `tests.hostile_services.Into` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -12409,6 +12512,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.Into` without blocking. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.Into`"
+            )]
             pub trait AsyncReach: rpc::AsyncUnary<method::Into> {}
             impl<R: rpc::AsyncUnary<method::Into>> AsyncReach for R {}
             /// Calls `tests.hostile_services.Into` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -12644,6 +12750,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.From`. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.From`"
+            )]
             pub trait Reach: rpc::Unary<method::From> {}
             impl<R: rpc::Unary<method::From>> Reach for R {}
             /// Calls `tests.hostile_services.From` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -12664,6 +12773,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.From` without blocking. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.From`"
+            )]
             pub trait AsyncReach: rpc::AsyncUnary<method::From> {}
             impl<R: rpc::AsyncUnary<method::From>> AsyncReach for R {}
             /// Calls `tests.hostile_services.From` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -12899,6 +13011,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.Error`. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.Error`"
+            )]
             pub trait Reach: rpc::Unary<method::Error> {}
             impl<R: rpc::Unary<method::Error>> Reach for R {}
             /// Calls `tests.hostile_services.Error` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -12919,6 +13034,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.Error` without blocking. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.Error`"
+            )]
             pub trait AsyncReach: rpc::AsyncUnary<method::Error> {}
             impl<R: rpc::AsyncUnary<method::Error>> AsyncReach for R {}
             /// Calls `tests.hostile_services.Error` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -13154,6 +13272,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.Status`. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.Status`"
+            )]
             pub trait Reach: rpc::Unary<method::Status> {}
             impl<R: rpc::Unary<method::Status>> Reach for R {}
             /// Calls `tests.hostile_services.Status` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -13174,6 +13295,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.Status` without blocking. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.Status`"
+            )]
             pub trait AsyncReach: rpc::AsyncUnary<method::Status> {}
             impl<R: rpc::AsyncUnary<method::Status>> AsyncReach for R {}
             /// Calls `tests.hostile_services.Status` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -13413,6 +13537,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.Service`. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.Service`"
+            )]
             pub trait Reach: rpc::Unary<method::Service> {}
             impl<R: rpc::Unary<method::Service>> Reach for R {}
             /// Calls `tests.hostile_services.Service` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -13433,6 +13560,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.Service` without blocking. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.Service`"
+            )]
             pub trait AsyncReach: rpc::AsyncUnary<method::Service> {}
             impl<R: rpc::AsyncUnary<method::Service>> AsyncReach for R {}
             /// Calls `tests.hostile_services.Service` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -13673,6 +13803,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.Client`. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.Client`"
+            )]
             pub trait Reach: rpc::Unary<method::Client> {}
             impl<R: rpc::Unary<method::Client>> Reach for R {}
             /// Calls `tests.hostile_services.Client` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -13693,6 +13826,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.Client` without blocking. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.Client`"
+            )]
             pub trait AsyncReach: rpc::AsyncUnary<method::Client> {}
             impl<R: rpc::AsyncUnary<method::Client>> AsyncReach for R {}
             /// Calls `tests.hostile_services.Client` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -13932,6 +14068,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.Call`. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.Call`"
+            )]
             pub trait Reach: rpc::Unary<method::Call> {}
             impl<R: rpc::Unary<method::Call>> Reach for R {}
             /// Calls `tests.hostile_services.Call` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -13952,6 +14091,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.Call` without blocking. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.Call`"
+            )]
             pub trait AsyncReach: rpc::AsyncUnary<method::Call> {}
             impl<R: rpc::AsyncUnary<method::Call>> AsyncReach for R {}
             /// Calls `tests.hostile_services.Call` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -14187,6 +14329,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.Calls`. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.Calls`"
+            )]
             pub trait Reach: rpc::Unary<method::Calls> {}
             impl<R: rpc::Unary<method::Calls>> Reach for R {}
             /// Calls `tests.hostile_services.Calls` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -14207,6 +14352,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.Calls` without blocking. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.Calls`"
+            )]
             pub trait AsyncReach: rpc::AsyncUnary<method::Calls> {}
             impl<R: rpc::AsyncUnary<method::Calls>> AsyncReach for R {}
             /// Calls `tests.hostile_services.Calls` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -14442,6 +14590,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.Method`. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.Method`"
+            )]
             pub trait Reach: rpc::Unary<method::Method> {}
             impl<R: rpc::Unary<method::Method>> Reach for R {}
             /// Calls `tests.hostile_services.Method` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -14462,6 +14613,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.Method` without blocking. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.Method`"
+            )]
             pub trait AsyncReach: rpc::AsyncUnary<method::Method> {}
             impl<R: rpc::AsyncUnary<method::Method>> AsyncReach for R {}
             /// Calls `tests.hostile_services.Method` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -14701,6 +14855,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.Rpc`. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.Rpc`"
+            )]
             pub trait Reach: rpc::Unary<method::Rpc> {}
             impl<R: rpc::Unary<method::Rpc>> Reach for R {}
             /// Calls `tests.hostile_services.Rpc` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -14721,6 +14878,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.Rpc` without blocking. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.Rpc`"
+            )]
             pub trait AsyncReach: rpc::AsyncUnary<method::Rpc> {}
             impl<R: rpc::AsyncUnary<method::Rpc>> AsyncReach for R {}
             /// Calls `tests.hostile_services.Rpc` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -14956,6 +15116,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.Self`. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.Self`"
+            )]
             pub trait Reach: rpc::Unary<method::Self_> {}
             impl<R: rpc::Unary<method::Self_>> Reach for R {}
             /// Calls `tests.hostile_services.Self` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -14976,6 +15139,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.Self` without blocking. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.Self`"
+            )]
             pub trait AsyncReach: rpc::AsyncUnary<method::Self_> {}
             impl<R: rpc::AsyncUnary<method::Self_>> AsyncReach for R {}
             /// Calls `tests.hostile_services.Self` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -15211,6 +15377,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.Mock`. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.Mock`"
+            )]
             pub trait Reach: rpc::Unary<method::Mock> {}
             impl<R: rpc::Unary<method::Mock>> Reach for R {}
             /// Calls `tests.hostile_services.Mock` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -15231,6 +15400,9 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.Mock` without blocking. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.Mock`"
+            )]
             pub trait AsyncReach: rpc::AsyncUnary<method::Mock> {}
             impl<R: rpc::AsyncUnary<method::Mock>> AsyncReach for R {}
             /// Calls `tests.hostile_services.Mock` through whatever reaches it: a link, [`rpc::Direct`], a mock.
@@ -16851,6 +17023,11 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.Methods`. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.Methods`",
+                note = "`Direct` and mocks reach no streams: use a link, in one thread `sinew_io::loopback`",
+                note = "or bound code by the methods it calls, such as `Unary<method::X>`, not by `Reach`"
+            )]
             pub trait Reach: rpc::Unary<
                     method::Clone,
                 > + rpc::ClientStreaming<
@@ -17230,6 +17407,11 @@ pub mod tests {
             }
 
             /// Whatever can do every method of `tests.hostile_services.Methods` without blocking. It is implemented by itself.
+            #[diagnostic::on_unimplemented(
+                message = "`{Self}` cannot call every method of `tests.hostile_services.Methods`",
+                note = "`Direct` and mocks reach no streams: use a link, between tasks `sinew_io::threads`",
+                note = "or bound code by the methods it calls, such as `AsyncUnary<method::X>`, not by `AsyncReach`"
+            )]
             pub trait AsyncReach: rpc::AsyncUnary<
                     method::Clone,
                 > + rpc::AsyncClientStreaming<
