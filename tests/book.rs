@@ -67,6 +67,30 @@ fn a_client_calls_methods_of_every_kind() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+// ANCHOR: generic
+fn total<R: kinds::Reach>(kinds: &mut kinds::Client<R>, upto: u32) -> Result<u32, CallError> {
+    use sinew::rpc::streams::*;
+
+    let mut count = kinds.count(&Num { n: upto })?;
+    let mut sum = kinds.sum()?;
+    while let Some(item) = count.next()? {
+        sum.send(&item)?;
+    }
+    Ok(sum.finish_and_wait()?.n)
+}
+// ANCHOR_END: generic
+
+#[test]
+fn a_client_of_streams_is_generic_over_placement() -> Result<(), Box<dyn Error>> {
+    let listening = server().listen(&"tcp:127.0.0.1:0".parse()?)?;
+    let remote = connect(listening.endpoint())?;
+    assert_eq!(total(&mut kinds::Client(&remote), 5)?, 10);
+    let server = server();
+    let local = loopback::connect(&server).ok_or("too many links")?;
+    assert_eq!(total(&mut kinds::Client(&local), 5)?, 10);
+    Ok(())
+}
+
 #[tokio::test]
 async fn tasks_share_a_client() -> Result<(), Box<dyn Error>> {
     let listening = server().listen(&"tcp:127.0.0.1:0".parse()?)?;
