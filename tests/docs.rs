@@ -242,6 +242,7 @@ fn sections_of_the_wire_reference_that_comments_cite_exist() {
         // A citation may go on in the next line of the comment.
         let text = read(&file);
         let words = text.split_whitespace();
+        assert!(!text.contains("specs/"), "{}", file.display());
         let words: Vec<&str> = words.filter(|word| !word.starts_with("//")).collect();
         let text = words.join(" ");
         for cited in text.split("wire reference, section ").skip(1) {

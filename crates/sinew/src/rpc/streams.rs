@@ -8,8 +8,8 @@ use super::client::CallError;
 
 /// The handle of a call in flight.
 ///
-/// Dropping it abandons the call, by the rule of Pigweed's C++ client (specs/pw_rpc.md,
-/// section 3): an incomplete client stream is completed, so that the server can end its call;
+/// Dropping it abandons the call, by the rule of Pigweed's C++ client (wire reference,
+/// section Client): an incomplete client stream is completed, so that the server can end its call;
 /// otherwise nothing is sent, and what the server still says is refused. This holds for blocking
 /// and for async handles, and for the futures of async calls.
 pub trait CallHandle: Sized {
