@@ -2,12 +2,17 @@
 
 mod support;
 
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
+use sinew::link::{Rx, Tx};
 use sinew::rpc::{CallError, Status};
 use sinew_demo::{KindsAnswers, Num, cache, exercise_async, exercise_kinds_async, kinds};
-use sinew_io::threads;
 use sinew_io::tokio::{AsyncClient, connect, serve};
+use sinew_io::{Link, threads};
 use support::*;
 
 async fn all_kinds(client: &AsyncClient, items: u32) {
@@ -104,4 +109,51 @@ async fn every_call_has_a_deadline_and_ends_with_the_link() {
     tokio::task::yield_now().await;
     drop(peer);
     assert_eq!(patient.await.unwrap(), Err(CallError::Closed));
+}
+
+/// A task that nobody runs; its references are counted.
+struct Idle;
+
+impl Wake for Idle {
+    fn wake(self: Arc<Self>) {}
+}
+
+#[tokio::test]
+async fn sender_that_gives_up_leaves_nothing_behind() {
+    let (mut near, _far) = threads::link();
+    let tx = near.halves().0;
+    while tx.place(1).is_ok() {
+        tx.commit(1).unwrap();
+    }
+    let (tx, rx) = near.split();
+    let client = AsyncClient::over(Box::new(tx), Box::new(rx), None, 1);
+    let mut kinds = kinds::AsyncClient(&client);
+    for _ in 0..3 {
+        let task = Arc::new(Idle);
+        {
+            let waker = Waker::from(task.clone());
+            let mut call = pin!(kinds.double(&Num { n: 1 }));
+            let polled = call.as_mut().poll(&mut Context::from_waker(&waker));
+            assert!(polled.is_pending());
+        }
+        assert_eq!(Arc::strong_count(&task), 1, "the link still knows the task");
+    }
+}
+
+#[tokio::test]
+async fn sender_goes_on_when_the_link_has_a_place_again() {
+    let (mut near, mut far) = threads::link();
+    let tx = near.halves().0;
+    while tx.place(1).is_ok() {
+        tx.commit(1).unwrap();
+    }
+    let (tx, rx) = near.split();
+    let client = AsyncClient::over(Box::new(tx), Box::new(rx), None, 1);
+    let mut kinds = kinds::AsyncClient(&client);
+    let mut sum = pin!(kinds.sum());
+    let polled = poll_fn(|cx| Poll::Ready(sum.as_mut().poll(cx).is_pending())).await;
+    assert!(polled);
+    assert!(far.halves().1.peek().unwrap().is_some());
+    far.halves().1.release();
+    assert!(sum.await.is_ok());
 }

@@ -9,7 +9,7 @@ use sinew::rpc::streams::{AsyncItemReader, AsyncItemSender, AsyncResponseReader,
 use sinew::rpc::{self, CallError, ClientCall, Decode, Method, Status};
 
 use super::AsyncClient;
-use super::driver::CALLS;
+use super::driver::{CALLS, Inner};
 use crate::client::packet_len;
 use crate::client::state::End;
 use crate::lock;
@@ -46,14 +46,12 @@ impl<M: Method> AsyncCall<M> {
         mut fill: impl FnMut(&mut rpc::Client<CALLS>, &ClientCall, &mut [u8]) -> Option<usize>,
     ) -> Result<(), CallError> {
         let slot = self.slot;
-        let act = poll_fn(|cx| {
-            let mut inner = lock(&self.client.alive.0.inner);
+        let act = |inner: &mut Inner| {
             let call = inner.call(slot)?;
-            std::task::ready!(inner.reserve(cx, min))?;
-            Poll::Ready(inner.send(min, |engine, place| fill(engine, &call, place)))
-        });
-        let done = ::tokio::time::timeout(self.client.timeout, act).await;
-        done.unwrap_or(Err(CallError::Full))
+            inner.reserve(min)?;
+            inner.send(min, |engine, place| fill(engine, &call, place))
+        };
+        self.client.when_free(act).await
     }
 
     /// See [`AsyncItemReader::next`].

@@ -3,9 +3,10 @@
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Poll, Wake, Waker};
 use std::time::Duration;
 
+use ::tokio::sync::Notify;
 use sinew::link::{Rx, SendError, Tx};
 use sinew::rpc::packet::HEADER_MAX;
 use sinew::rpc::{self, CallError, ClientCall, Encode, Event, MethodId, Status};
@@ -25,6 +26,7 @@ const BURST: usize = 64;
 
 pub(super) struct Shared {
     pub(super) clock: Clock,
+    pub(super) senders: Arc<Senders>,
     pub(super) inner: Mutex<Inner>,
 }
 
@@ -38,7 +40,6 @@ pub(super) struct Inner {
     answer: [u8; HEADER_MAX],
     answer_len: usize,
     pub(super) closed: bool,
-    /// Tasks that wait for a place.
     senders: Arc<Senders>,
     pub(super) driver: Option<Waker>,
     /// When the driver wakes by itself.
@@ -47,15 +48,17 @@ pub(super) struct Inner {
 
 impl Shared {
     pub(super) fn new(tx: Box<dyn Tx + Send>, channel: u32) -> Shared {
+        let senders = Arc::<Senders>::default();
         Shared {
             clock: Clock::start(),
-            inner: Mutex::new(Inner::new(tx, channel)),
+            inner: Mutex::new(Inner::new(tx, channel, senders.clone())),
+            senders,
         }
     }
 }
 
 impl Inner {
-    fn new(tx: Box<dyn Tx + Send>, channel: u32) -> Inner {
+    fn new(tx: Box<dyn Tx + Send>, channel: u32, senders: Arc<Senders>) -> Inner {
         Inner {
             tx,
             engine: rpc::Client::new(channel, crate::client::seed()),
@@ -64,7 +67,7 @@ impl Inner {
             answer: [0; HEADER_MAX],
             answer_len: 0,
             closed: false,
-            senders: Arc::default(),
+            senders,
             driver: None,
             timer: Instant::FAR,
         }
@@ -77,33 +80,16 @@ impl Inner {
             .ok_or(CallError::Ended)
     }
 
-    /// Waits for a place; it is in hand when this is ready.
-    pub(super) fn reserve(
-        &mut self,
-        cx: &mut Context<'_>,
-        min: usize,
-    ) -> Poll<Result<(), CallError>> {
+    /// Takes a place in hand. Where that is refused as `Full`, the senders are woken later.
+    pub(super) fn reserve(&mut self, min: usize) -> Result<(), CallError> {
         if self.closed {
-            return Poll::Ready(Err(CallError::Closed));
+            return Err(CallError::Closed);
         }
-        match self.tx.place(min) {
-            Ok(_) => Poll::Ready(Ok(())),
-            Err(SendError::Full) => {
-                self.wait_for_place(cx);
-                Poll::Pending
-            }
-            Err(error) => Poll::Ready(Err(error.into())),
+        let reserved = self.tx.place(min).map(drop);
+        if reserved == Err(SendError::Full) {
+            self.tx.arm(&self.senders.clone().into());
         }
-    }
-
-    /// Wakes this task, and those that wait already, when there is a place.
-    fn wait_for_place(&mut self, cx: &mut Context<'_>) {
-        let mut waiting = lock(&self.senders.0);
-        if !waiting.iter().any(|other| other.will_wake(cx.waker())) {
-            waiting.push(cx.waker().clone());
-        }
-        drop(waiting);
-        self.tx.arm(&self.senders.clone().into());
+        Ok(reserved?)
     }
 
     /// Fills the reserved place and sends it.
@@ -118,30 +104,29 @@ impl Inner {
         len.map(drop).ok_or(CallError::TooLarge)
     }
 
-    /// Opens a call as soon as there is a place for its request, which is encoded there: the
-    /// call's entry in `states`. `None` is a call without a message: the client streams.
+    /// Opens a call if there is a place for its request, which is encoded there: the call's entry
+    /// in `states`. `None` is a call without a message: the client streams.
     pub(super) fn open<Q: Encode + ?Sized>(
         &mut self,
-        cx: &mut Context<'_>,
         method: MethodId,
         request: Option<&Q>,
         timeout: Duration,
         now: Instant,
-    ) -> Poll<Result<usize, CallError>> {
+    ) -> Result<usize, CallError> {
         let Some(slot) = self
             .states
             .iter()
             .position(|(state, _)| state.call.is_none())
         else {
-            return Poll::Ready(Err(CallError::TooManyCalls));
+            return Err(CallError::TooManyCalls);
         };
         let min = request.map_or(HEADER_MAX, packet_len);
-        std::task::ready!(self.reserve(cx, min))?;
+        self.reserve(min)?;
         let call = match self.engine.open(method, timeout, now) {
             Ok(call) => call,
             Err(error) => {
                 let _ = self.tx.commit(0);
-                return Poll::Ready(Err(error.into()));
+                return Err(error.into());
             }
         };
         let sent = self.send(min, |_, place| match request {
@@ -151,7 +136,7 @@ impl Inner {
         if let Err(error) = sent {
             self.engine
                 .cancel(&call, Status::CANCELLED, &mut [0; HEADER_MAX]);
-            return Poll::Ready(Err(error));
+            return Err(error);
         }
         if let (Some((state, _)), Some(owner)) =
             (self.states.get_mut(slot), self.owners.get_mut(call.index()))
@@ -164,7 +149,7 @@ impl Inner {
         {
             driver.wake_by_ref();
         }
-        Poll::Ready(Ok(slot))
+        Ok(slot)
     }
 
     fn send_answer(&mut self) -> bool {
@@ -240,7 +225,7 @@ impl Inner {
     fn close(&mut self) -> Vec<Waker> {
         self.closed = true;
         self.engine.link_down();
-        let mut woken = std::mem::take(&mut *lock(&self.senders.0));
+        let mut woken = vec![Waker::from(self.senders.clone())];
         for (state, waker) in &mut self.states {
             state.end.get_or_insert(End::Failed(CallError::Closed));
             woken.extend(waker.take());
@@ -249,14 +234,18 @@ impl Inner {
     }
 }
 
-/// Everybody who waits for a place.
+/// Everybody who waits for a place: tasks that send, each for as long as it does, and the driver.
 #[derive(Default)]
-struct Senders(Mutex<Vec<Waker>>);
+pub(super) struct Senders {
+    pub(super) tasks: Notify,
+    driver: Mutex<Option<Waker>>,
+}
 
 impl Wake for Senders {
     fn wake(self: Arc<Self>) {
-        let all = std::mem::take(&mut *lock(&self.0));
-        all.iter().for_each(Waker::wake_by_ref);
+        let driver = lock(&self.driver).take();
+        driver.inspect(Waker::wake_by_ref);
+        self.tasks.notify_waiters();
     }
 }
 
@@ -273,7 +262,9 @@ pub(super) async fn drive(shared: &Shared, mut rx: Box<dyn Rx + Send>) {
                 return Poll::Ready(());
             }
             if !inner.send_answer() {
-                inner.wait_for_place(cx);
+                *lock(&inner.senders.driver) = Some(cx.waker().clone());
+                let senders = inner.senders.clone().into();
+                inner.tx.arm(&senders);
                 armed = true;
                 break;
             }

@@ -1,6 +1,6 @@
 //! A client that many tasks share; one task drives it.
 
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::task::Waker;
@@ -18,7 +18,7 @@ mod call;
 mod driver;
 
 pub use call::AsyncCall;
-use driver::{Shared, drive};
+use driver::{Inner, Shared, drive};
 
 /// A client for any number of tasks: cloned freely, `&AsyncClient` is what generated async clients
 /// are made over. Dropping a call's future or handle abandons the call, see
@@ -76,19 +76,35 @@ impl AsyncClient {
         }
     }
 
+    /// Tries to send until the link is not full any more, or time is up.
+    async fn when_free<T>(
+        &self,
+        mut send: impl FnMut(&mut Inner) -> Result<T, CallError>,
+    ) -> Result<T, CallError> {
+        let shared = &self.alive.0;
+        let sent = async {
+            loop {
+                // Listens before it tries, so that no place is missed.
+                let place = shared.senders.tasks.notified();
+                let result = send(&mut lock(&shared.inner));
+                match result {
+                    Err(CallError::Full) => place.await,
+                    _ => return result,
+                }
+            }
+        };
+        let sent = ::tokio::time::timeout(self.timeout, sent).await;
+        sent.unwrap_or(Err(CallError::Full))
+    }
+
     /// Opens a call; without a request where the client streams.
     async fn start<M: Method, Q: Encode + Sync + ?Sized>(
         self,
         request: Option<&Q>,
     ) -> Result<AsyncCall<M>, CallError> {
-        let shared = &self.alive.0;
-        let open = poll_fn(|cx| {
-            let mut inner = lock(&shared.inner);
-            let now = shared.clock.now();
-            inner.open(cx, M::ID, request, self.timeout, now)
-        });
-        let opened = ::tokio::time::timeout(self.timeout, open).await;
-        let slot = opened.unwrap_or(Err(CallError::Full))?;
+        let clock = self.alive.0.clock;
+        let open = |inner: &mut Inner| inner.open(M::ID, request, self.timeout, clock.now());
+        let slot = self.when_free(open).await?;
         Ok(AsyncCall {
             client: self,
             slot,
