@@ -1,5 +1,5 @@
-//! What every handle of an open call can do, whatever carries it: traits that [`super::reach`]
-//! promises for the handles of its streams.
+//! What every handle of an open call can do, whatever carries it: traits that
+//! [`ServerStreaming`](super::ServerStreaming) and its siblings promise for their streams.
 //!
 //! Code that is generic over the placement brings them in with one line:
 //! `use sinew::rpc::streams::*;`.
