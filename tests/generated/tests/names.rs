@@ -3,8 +3,7 @@
 
 use sinew::rpc::{CallError, Cx, Decode, Direct, Encode, Responder, Stop};
 
-#[path = "golden/hostile.rs"]
-mod generated;
+use sinew_generated::hostile as generated;
 
 use generated::tests::{hostile, hostile_services};
 

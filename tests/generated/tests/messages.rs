@@ -8,12 +8,9 @@ use prost_reflect::{
 };
 use sinew::rpc::{Decode, Encode};
 
-#[path = "golden/features.rs"]
-mod generated;
-#[path = "golden/rootless.rs"]
-mod generated_rootless;
-#[path = "golden/versions.rs"]
-mod generated_versions;
+use sinew_generated::features as generated;
+use sinew_generated::rootless as generated_rootless;
+use sinew_generated::versions as generated_versions;
 
 use generated::tests::features::{
     Choice, Choice_, Color, Imports, Lists, Maps, Optional, Optional_, Scalars,
@@ -21,10 +18,12 @@ use generated::tests::features::{
 use generated_versions::tests::versions::{New, Old};
 
 fn pool(proto: &str) -> DescriptorPool {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/protos");
-    let mut compiler =
-        protox::Compiler::new([folder, Path::new(env!("CARGO_MANIFEST_DIR")).join("proto")])
-            .expect("folders");
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folders = [
+        here.join("protos"),
+        here.join("../../crates/sinew-gen/proto"),
+    ];
+    let mut compiler = protox::Compiler::new(folders).expect("folders");
     compiler.include_imports(true);
     compiler.open_file(proto).expect("a good .proto");
     compiler.descriptor_pool()
