@@ -5,6 +5,7 @@ use prost_reflect::{MethodDescriptor, ServiceDescriptor};
 use sinew::rpc::MethodKind;
 
 use crate::service::{Method, Service};
+use crate::tidy::doc_line;
 
 /// A service as its code needs it; `raw` tells the capacity of methods of plain bytes.
 pub(crate) fn describe(
@@ -37,18 +38,6 @@ fn kind(method: &MethodDescriptor) -> MethodKind {
         (false, true) => MethodKind::ServerStream,
         (true, false) => MethodKind::ClientStream,
         (true, true) => MethodKind::Bidi,
-    }
-}
-
-/// A line of a comment as one of documentation.
-///
-/// What rustdoc would take for code (an indented block, a fence) it would also compile and run.
-pub(crate) fn doc_line(line: &str) -> String {
-    match line.trim() {
-        line if line.is_empty() || line.starts_with("```") || line.starts_with("~~~") => {
-            String::new()
-        }
-        line => format!(" {line}"),
     }
 }
 

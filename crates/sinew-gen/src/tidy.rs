@@ -5,7 +5,6 @@ use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::quote;
 use syn::visit_mut::{self, VisitMut};
 
-use crate::schema::doc_line;
 use crate::{accessors, mend};
 
 /// Points paths of micropb at its re-export, so that a crate with generated code needs `sinew`
@@ -196,4 +195,16 @@ pub(crate) fn print(file: &syn::File) -> String {
         before = line;
     }
     out
+}
+
+/// A line of a comment as one of documentation.
+///
+/// What rustdoc would take for code (an indented block, a fence) it would also compile and run.
+pub(crate) fn doc_line(line: &str) -> String {
+    match line.trim() {
+        line if line.is_empty() || line.starts_with("```") || line.starts_with("~~~") => {
+            String::new()
+        }
+        line => format!(" {line}"),
+    }
 }

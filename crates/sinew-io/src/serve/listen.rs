@@ -8,19 +8,17 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
-use std::task::Waker;
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use sinew::rpc::Service;
 
+use super::control::Control;
 use super::{Server, udp};
 use crate::bytes::ByteLink;
 use crate::endpoint::{Address, Endpoint};
 use crate::link::Link;
-use crate::lock;
 use crate::open::{self, ConnectError};
 use crate::sleep::{Sleeper, reading};
 
@@ -126,34 +124,6 @@ impl Drop for Listening {
     fn drop(&mut self) {
         self.control.stop();
         self.join();
-    }
-}
-
-/// Stops the threads of one endpoint.
-#[derive(Default)]
-pub(super) struct Control {
-    is_stopped: AtomicBool,
-    wakers: Mutex<Vec<Waker>>,
-}
-
-impl Control {
-    pub(super) fn is_stopped(&self) -> bool {
-        self.is_stopped.load(Ordering::SeqCst)
-    }
-
-    fn stop(&self) {
-        self.is_stopped.store(true, Ordering::SeqCst);
-        for waker in lock(&self.wakers).drain(..) {
-            waker.wake();
-        }
-    }
-
-    /// Lets `stop` wake a thread for the time that it runs.
-    pub(super) fn during<T>(&self, waker: Waker, run: impl FnOnce() -> T) -> T {
-        lock(&self.wakers).push(waker.clone());
-        let result = run();
-        lock(&self.wakers).retain(|other| !other.will_wake(&waker));
-        result
     }
 }
 

@@ -23,6 +23,7 @@ use crate::Clock;
 use crate::link::{Link, Want};
 use crate::lock;
 
+mod control;
 mod lane;
 mod listen;
 mod pump;

@@ -7,7 +7,7 @@ use sinew::rpc::Service;
 use sinew::time::Instant;
 
 use super::Server;
-use super::listen::Control;
+use super::control::Control;
 use super::seat::Seat;
 use crate::endpoint::Endpoint;
 use crate::link::Want;
