@@ -28,7 +28,10 @@ pub fn services() -> Demo {
 pub fn fresh_path(name: &str) -> PathBuf {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    std::env::temp_dir().join(format!("sinew-{}-{count}-{name}", std::process::id()))
+    let path = std::env::temp_dir().join(format!("sinew-{}-{count}-{name}", std::process::id()));
+    // An earlier process with this number may have left one behind.
+    let _ = std::fs::remove_file(&path);
+    path
 }
 
 /// An endpoint of this kind that nobody uses.
