@@ -335,17 +335,7 @@ impl<const CALLS: usize> Server<CALLS> {
                 _ => draft.write(place).unwrap_or(0),
             };
             count(counter);
-            let mut step = Call {
-                route: entry.route,
-                via,
-                table,
-                entry: Some(index),
-                place: &mut [],
-                written: 0,
-                now,
-                stats: &mut self.stats,
-            };
-            close(&mut step, services, status);
+            self.end(index, via, services, status, now);
             if written > 0 {
                 return Ok(written);
             }
@@ -362,27 +352,39 @@ impl<const CALLS: usize> Server<CALLS> {
     /// Ends every call of a link that is gone: services are told, responders see `Cancelled`.
     pub fn link_down<S: Service>(&mut self, via: &Via, services: &mut S, now: Instant) {
         for index in 0..CALLS {
-            let Some(entry) = self.book.entries.get(index).copied() else {
-                return;
-            };
-            if !entry.open || entry.link != via.link {
-                continue;
+            let entry = self.book.entries.get(index);
+            if entry.is_some_and(|entry| entry.open && entry.link == via.link) {
+                self.end(index, via, services, Status::UNAVAILABLE, now);
             }
-            let mut step = Call {
-                route: entry.route,
-                via,
-                table: Table {
-                    slots: self.slots,
-                    book: &mut self.book,
-                },
-                entry: Some(index),
-                place: &mut [],
-                written: 0,
-                now,
-                stats: &mut self.stats,
-            };
-            close(&mut step, services, Status::UNAVAILABLE);
         }
+    }
+
+    /// Ends a call from outside of a step: its service is told, nothing is sent.
+    fn end<S: Service>(
+        &mut self,
+        index: usize,
+        via: &Via,
+        services: &mut S,
+        status: Status,
+        now: Instant,
+    ) {
+        let Some(route) = self.book.entries.get(index).map(|entry| entry.route) else {
+            return;
+        };
+        let mut step = Call {
+            route,
+            via,
+            table: Table {
+                slots: self.slots,
+                book: &mut self.book,
+            },
+            entry: Some(index),
+            place: &mut [],
+            written: 0,
+            now,
+            stats: &mut self.stats,
+        };
+        close(&mut step, services, status);
     }
 
     /// Whether no responder of this link's calls lives any more, so that its port may be reused.
