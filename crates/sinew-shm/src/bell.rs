@@ -22,6 +22,13 @@ pub struct Bell<L> {
 // SAFETY: `waker` is only reached under the lock; the rest are words.
 unsafe impl<L: Lock + Sync> Sync for Bell<L> {}
 
+/// Between two threads or tasks of one program: the peer's driver waits on it.
+impl<L: Lock> crate::domain::Doorbell for Bell<L> {
+    fn ring(&self) {
+        Bell::ring(self);
+    }
+}
+
 impl<L: Lock> Default for Bell<L> {
     fn default() -> Self {
         Self::new()

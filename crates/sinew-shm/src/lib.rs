@@ -3,11 +3,13 @@
 //! | module | what it is for | who uses it |
 //! |---|---|---|
 //! | [`queue`] | packets from many producers to one consumer, in a static | `sinew::link::queue` |
+//! | [`domain`] | links between domains: threads, processes, cores | `sinew::link::domain`, users |
 //! | [`bell`] | wakes one driver from anywhere | `sinew::link::queue` |
 //! | [`lock`] | who may be a producer: threads, interrupt handlers, one context | users, who choose |
 //! | `word`, `cell` | every access to shared words and bytes; loom checks it | the modules above |
 //!
-//! The local form lives inside one domain: threads, tasks and interrupt handlers of one program.
+//! The local form ([`queue`]) lives inside one domain: threads, tasks and interrupt handlers of one
+//! program. [`domain`] joins two, over memory that each writes a half of.
 //! Shared words are written by one side each, with plain loads and stores; where several contexts
 //! are one side (the producers of a queue), a [`lock::Lock`] makes them one writer. There is no
 //! atomic read-modify-write, so it runs on cores that have none, and no heap.
@@ -19,8 +21,10 @@ extern crate std;
 #[macro_use]
 mod cell;
 pub mod bell;
+pub mod domain;
 pub mod lock;
 pub mod queue;
+mod waiters;
 mod word;
 
 pub use bell::Bell;
@@ -32,4 +36,5 @@ pub use lock::{Lock, Unshared};
 pub use queue::{Closed, Handle, Place, Queue, Receiver, Refused, Sender, Stats};
 #[cfg(loom)]
 #[doc(hidden)]
-pub use word::MUTANTS;
+pub use word::{DOMAIN_MUTANTS, MUTANTS};
+pub use word::{Line, Segment};

@@ -22,13 +22,12 @@
 
 mod receiver;
 mod sender;
-mod waiters;
 
 use core::task::Waker;
 
-use self::waiters::{Waiters, Woken, wake};
 use crate::cell::{Cell, Line};
 use crate::lock::Lock;
+use crate::waiters::{Waiters, Woken, wake};
 use crate::word::{ARM_FENCE, CLOSE_STORE, HEAD_STORE, RETURN_LOAD, Word, full_fence};
 
 pub use self::receiver::{Closed, Receiver};

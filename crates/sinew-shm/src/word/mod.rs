@@ -1,5 +1,8 @@
 //! The one way to a shared word: a plain aligned load or store of 32 bits, and a full fence.
 //!
+//! [`Word`] is a word inside one domain; `segment` has the little-endian words, rings and blocks
+//! of memory that two domains share. Loom, Miri and the real thing run the same code above here.
+//!
 //! Every ordered access names the synchronisation point it belongs to, and points come in pairs,
 //! one in each half. Under loom a point can be weakened by its name (environment variable
 //! `SINEW_MUTANT`), so that the tests prove each of them to be needed.
@@ -8,6 +11,11 @@
 use core::sync::atomic::{AtomicU32, Ordering, fence};
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU32, Ordering, fence};
+
+mod segment;
+
+pub(crate) use segment::{BlockArea, Foreign, RingArea, Words};
+pub use segment::{Line, Segment};
 
 /// A synchronisation point: a name and the ordering it needs.
 #[derive(Clone, Copy)]
@@ -38,7 +46,25 @@ pub(crate) const RING_STORE: Point = Point::new("ring_store", Ordering::Release)
 /// Driver: pairs with [`RING_STORE`].
 pub(crate) const RING_LOAD: Point = Point::new("ring_load", Ordering::Acquire);
 
-/// Every point that a test must be able to tell from a weaker one.
+/// Between domains, side that publishes a packet or a return: the block and the entry happen before
+/// the other side sees the sequence number.
+pub(crate) const ENTRY_STORE: Point = Point::new("entry_store", Ordering::Release);
+/// Between domains: pairs with [`ENTRY_STORE`].
+pub(crate) const ENTRY_LOAD: Point = Point::new("entry_load", Ordering::Acquire);
+/// Between domains, side that goes to sleep: its wake word before its last look at the ring.
+pub(crate) const SLEEP_FENCE: Point = Point::new("sleep_fence", Ordering::SeqCst);
+/// Between domains, side that publishes: the sequence number before its look at the wake word.
+pub(crate) const PUBLISH_FENCE: Point = Point::new("publish_fence", Ordering::SeqCst);
+/// Session: what is opened, acknowledged or taken down happens before the word that says so.
+pub(crate) const SESSION_STORE: Point = Point::new("session_store", Ordering::Release);
+/// Session: pairs with [`SESSION_STORE`].
+pub(crate) const SESSION_LOAD: Point = Point::new("session_load", Ordering::Acquire);
+/// Filter: its words lie between the two counts of the one who sets it.
+pub(crate) const FILTER_STORE: Point = Point::new("filter_store", Ordering::Release);
+/// Filter: pairs with [`FILTER_STORE`].
+pub(crate) const FILTER_LOAD: Point = Point::new("filter_load", Ordering::Acquire);
+
+/// The points inside one domain: every one that a test must be able to tell from a weaker one.
 #[cfg(loom)]
 pub const MUTANTS: [&str; 10] = [
     HEAD_STORE.name,
@@ -51,6 +77,19 @@ pub const MUTANTS: [&str; 10] = [
     RETURN_FENCE.name,
     RING_STORE.name,
     RING_LOAD.name,
+];
+
+/// The points between domains; see [`MUTANTS`].
+#[cfg(loom)]
+pub const DOMAIN_MUTANTS: [&str; 8] = [
+    ENTRY_STORE.name,
+    ENTRY_LOAD.name,
+    SLEEP_FENCE.name,
+    PUBLISH_FENCE.name,
+    SESSION_STORE.name,
+    SESSION_LOAD.name,
+    FILTER_STORE.name,
+    FILTER_LOAD.name,
 ];
 
 impl Point {
@@ -123,6 +162,21 @@ impl Word {
     #[inline(always)]
     pub(crate) fn store(&self, value: u32, point: Point) {
         self.0.store(value, point.order());
+    }
+}
+
+/// As [`full_fence`] where `full`; else only the compiler is held back, because the other side's
+/// barrier reaches this processor as well (see `domain::Platform::barrier`).
+#[inline(always)]
+pub(crate) fn publish_fence(point: Point, full: bool) {
+    if full {
+        full_fence(point);
+    } else {
+        #[cfg(not(loom))]
+        core::sync::atomic::compiler_fence(Ordering::SeqCst);
+        // Loom knows no barrier that reaches another thread.
+        #[cfg(loom)]
+        full_fence(point);
     }
 }
 

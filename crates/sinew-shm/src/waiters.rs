@@ -1,41 +1,41 @@
-//! Producers that wait for a place.
+//! Who waits: for a place, or for a packet.
 
 use core::task::Waker;
 
-/// How many producers wait at the same time without waking each other for nothing.
+/// How many wait at the same time without waking each other for nothing.
 const SLOTS: usize = 4;
 
 /// Wakers on their way out of the lock.
-pub(super) type Woken = [Option<Waker>; SLOTS];
+pub(crate) type Woken = [Option<Waker>; SLOTS];
 
 struct Waiter {
     waker: Waker,
     reserve: u32,
 }
 
-/// A small table of waiting producers.
+/// A small table of wakers.
 ///
 /// When it is full, the oldest entry makes room and is woken: it looks, and arms again.
-pub(super) struct Waiters {
+pub(crate) struct Waiters {
     slots: [Option<Waiter>; SLOTS],
     oldest: usize,
 }
 
 impl Waiters {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Waiters {
             slots: [const { None }; SLOTS],
             oldest: 0,
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.slots.iter().all(Option::is_none)
     }
 
     /// Registers the waker, which leaves `waker`, unless it is registered already.
     /// Returns one that had to make room: wake it.
-    pub(super) fn add(&mut self, waker: &mut Option<Waker>, reserve: u32) -> Option<Waker> {
+    pub(crate) fn add(&mut self, waker: &mut Option<Waker>, reserve: u32) -> Option<Waker> {
         let new = waker.as_ref()?;
         if let Some(known) = self
             .slots
@@ -58,7 +58,7 @@ impl Waiters {
     }
 
     /// Takes out everybody for whom `free` places are enough.
-    pub(super) fn ready(&mut self, free: u32) -> Woken {
+    pub(crate) fn ready(&mut self, free: u32) -> Woken {
         let mut woken = [const { None }; SLOTS];
         for (slot, out) in self.slots.iter_mut().zip(&mut woken) {
             if slot.as_ref().is_some_and(|waiter| free > waiter.reserve) {
@@ -69,7 +69,7 @@ impl Waiters {
     }
 }
 
-pub(super) fn wake(woken: Woken) {
+pub(crate) fn wake(woken: Woken) {
     for waker in woken.into_iter().flatten() {
         waker.wake();
     }

@@ -1,0 +1,367 @@
+//! What both sides of a link must agree on, and the hash by which they find out.
+//!
+//! A configuration is a constant that both sides compile in, or a file that both load (feature
+//! `toml`); either way it has the same canonical bytes, whose CRC-32C stands in each segment.
+//!
+//! # Canonical bytes
+//! In this order, numbers little-endian: major version (u16), trust (u8: 0 none, 1 mutual), line
+//! (u8, log2), channels (u8), then per channel: id (u16), kind (u8, 1 = queue), replies (u8, 0 or
+//! 1), priority (u8), pool of the first side (blocks u16, size u32), pool of the second side (the
+//! same), type hash (u32), 128-bit id (16 bytes), name (16 bytes, filled up with zeros).
+
+use super::crc::Crc;
+
+/// The version of the layout. Another major version is refused; the lower minor one is used.
+pub const MAJOR: u16 = 1;
+/// See [`MAJOR`].
+pub const MINOR: u16 = 0;
+
+/// Channels of one link, at most.
+pub const MAX_CHANNELS: usize = 64;
+/// Blocks of one pool, at most.
+pub const MAX_BLOCKS: u16 = 1 << 15;
+/// Bytes of one block, at most.
+pub const MAX_SIZE: u32 = 1 << 28;
+
+/// Which side of a link this is. The two differ in nothing else; the configuration says which pool
+/// belongs to whom, and a tie is broken by it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// Side 0: the one that accepts, or the master.
+    First,
+    /// Side 1: the one that connects, or the remote.
+    Second,
+}
+
+impl Role {
+    /// The other side.
+    pub const fn peer(self) -> Role {
+        match self {
+            Role::First => Role::Second,
+            Role::Second => Role::First,
+        }
+    }
+}
+
+/// What the two sides may assume of each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Trust {
+    /// Each side reads the other's segment and never writes it. What is read may change at any
+    /// time, so it is copied out.
+    #[default]
+    None,
+    /// Both sides would only harm themselves: packets are read where they lie, and channels with
+    /// [`Channel::replies`] keep their pools in an exchange segment that both may write.
+    Mutual,
+}
+
+/// The blocks that one side of a channel sends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Pool {
+    /// How many; 0 where this side sends nothing. At most [`MAX_BLOCKS`].
+    pub blocks: u16,
+    /// Bytes of each; at most [`MAX_SIZE`].
+    pub size: u32,
+}
+
+impl Pool {
+    /// `blocks` blocks of `size` bytes.
+    pub const fn new(blocks: u16, size: u32) -> Pool {
+        Pool { blocks, size }
+    }
+}
+
+/// A name of at most 16 bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub struct Name(pub(super) [u8; 16]);
+
+impl Name {
+    /// A name; `None` above 16 bytes or with a zero in it.
+    pub const fn new(text: &str) -> Option<Name> {
+        let bytes = text.as_bytes();
+        let mut name = [0; 16];
+        if bytes.len() > name.len() {
+            return None;
+        }
+        let mut at = 0;
+        while at < bytes.len() {
+            if bytes[at] == 0 {
+                return None;
+            }
+            name[at] = bytes[at];
+            at += 1;
+        }
+        Some(Name(name))
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        let end = self.0.iter().position(|&byte| byte == 0);
+        let bytes = self.0.get(..end.unwrap_or(16)).unwrap_or_default();
+        core::str::from_utf8(bytes).unwrap_or("?")
+    }
+}
+
+impl core::fmt::Debug for Name {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        self.as_str().fmt(f)
+    }
+}
+
+impl core::fmt::Display for Name {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// One queue channel: a pool of blocks and two rings per direction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Channel {
+    /// By which programs find it; unique in the link.
+    pub id: u16,
+    /// For people and tools.
+    pub name: Name,
+    /// For people and tools, 0 where there is none.
+    pub uuid: u128,
+    /// 0 is the most urgent: of several channels with packets it is looked at first.
+    pub priority: u8,
+    /// Of what the packets are, 0 where that is left open. Compared like everything else.
+    pub type_hash: u32,
+    /// What the first side sends.
+    pub first: Pool,
+    /// What the second side sends.
+    pub second: Pool,
+    /// A receiver may answer in the block that it received. Needs [`Trust::Mutual`].
+    pub replies: bool,
+}
+
+impl Channel {
+    /// A channel with the same pool in both directions, priority 128, without type and 128-bit id.
+    ///
+    /// # Panics
+    /// Where the name is none: above 16 bytes. In a constant that is an error at compile time.
+    pub const fn new(id: u16, name: &str, pool: Pool) -> Channel {
+        let Some(name) = Name::new(name) else {
+            panic!("a channel's name has 1 to 16 bytes");
+        };
+        Channel {
+            id,
+            name,
+            uuid: 0,
+            priority: 128,
+            type_hash: 0,
+            first: pool,
+            second: pool,
+            replies: false,
+        }
+    }
+
+    /// With this priority; 0 is the most urgent.
+    pub const fn priority(mut self, priority: u8) -> Channel {
+        self.priority = priority;
+        self
+    }
+
+    /// With a pool of its own for each side.
+    pub const fn pools(mut self, first: Pool, second: Pool) -> Channel {
+        (self.first, self.second) = (first, second);
+        self
+    }
+
+    /// With answers in the received block.
+    pub const fn with_replies(mut self) -> Channel {
+        self.replies = true;
+        self
+    }
+
+    /// What this side sends.
+    pub const fn pool(&self, role: Role) -> Pool {
+        match role {
+            Role::First => self.first,
+            Role::Second => self.second,
+        }
+    }
+}
+
+/// A whole link, the same on both sides.
+///
+/// ```
+/// use sinew_shm::domain::{Channel, Config, Pool};
+///
+/// const LINK: Config = Config::new(&[
+///     Channel::new(1, "control", Pool::new(8, 64)).priority(0),
+///     Channel::new(2, "camera", Pool::new(4, 65536)).priority(200),
+/// ]);
+/// const { assert!(LINK.check().is_ok()) };
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Config<'a> {
+    /// What the sides may assume of each other.
+    pub trust: Trust,
+    /// The longest cache line of either side, as a power of two: 5 to 8 (32 to 256 bytes).
+    pub line_log2: u8,
+    /// The channels, 1 to [`MAX_CHANNELS`], with different ids.
+    pub channels: &'a [Channel],
+}
+
+/// Why a configuration is none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ConfigError {
+    /// There is no channel, or there are more than [`MAX_CHANNELS`].
+    Channels,
+    /// Two channels have this id: give one of them another.
+    DuplicateId(u16),
+    /// The pool of the channel with this id is too large ([`MAX_BLOCKS`], [`MAX_SIZE`]), empty on
+    /// both sides, or has blocks of no size.
+    Pool(u16),
+    /// The channel with this id answers in the received block, which only `trust = mutual` allows.
+    RepliesNeedTrust(u16),
+    /// The line is not of 32 to 256 bytes.
+    Line,
+    /// One segment would be larger than 2 GiB.
+    TooLarge,
+}
+
+impl core::fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            ConfigError::Channels => {
+                write!(f, "a link has 1 to {MAX_CHANNELS} channels: split it")
+            }
+            ConfigError::DuplicateId(id) => {
+                write!(f, "two channels have the id {id}: give one of them another")
+            }
+            ConfigError::Pool(id) => write!(
+                f,
+                "channel {id}: a pool has 1 to {MAX_BLOCKS} blocks of 1 to {MAX_SIZE} bytes, and \
+                 one side at least sends"
+            ),
+            ConfigError::RepliesNeedTrust(id) => write!(
+                f,
+                "channel {id}: replies in the lent block need trust = mutual: set it, or leave \
+                 replies out"
+            ),
+            ConfigError::Line => f.write_str("the line is 2^5 to 2^8 bytes: set line_log2 so"),
+            ConfigError::TooLarge => {
+                f.write_str("a segment would be above 2 GiB: have fewer or smaller blocks")
+            }
+        }
+    }
+}
+
+impl core::error::Error for ConfigError {}
+
+impl<'a> Config<'a> {
+    /// A configuration without trust, for lines of up to 64 bytes.
+    pub const fn new(channels: &'a [Channel]) -> Config<'a> {
+        Config {
+            trust: Trust::None,
+            line_log2: 6,
+            channels,
+        }
+    }
+
+    /// With mutual trust.
+    pub const fn mutual(mut self) -> Config<'a> {
+        self.trust = Trust::Mutual;
+        self
+    }
+
+    /// Whether it is one; to be asked in a constant, so that the answer comes at compile time.
+    pub const fn check(&self) -> Result<(), ConfigError> {
+        if self.channels.is_empty() || self.channels.len() > MAX_CHANNELS {
+            return Err(ConfigError::Channels);
+        }
+        if self.line_log2 < 5 || self.line_log2 > 8 {
+            return Err(ConfigError::Line);
+        }
+        let mut at = 0;
+        while at < self.channels.len() {
+            let channel = &self.channels[at];
+            let mut before = 0;
+            while before < at {
+                if self.channels[before].id == channel.id {
+                    return Err(ConfigError::DuplicateId(channel.id));
+                }
+                before += 1;
+            }
+            let (first, second) = (channel.first, channel.second);
+            if !Self::is_pool(first)
+                || !Self::is_pool(second)
+                || (first.blocks == 0 && second.blocks == 0)
+            {
+                return Err(ConfigError::Pool(channel.id));
+            }
+            if channel.replies && !matches!(self.trust, Trust::Mutual) {
+                return Err(ConfigError::RepliesNeedTrust(channel.id));
+            }
+            at += 1;
+        }
+        let largest = 1 << 31;
+        if super::layout::segment_len(self, Role::First) > largest
+            || super::layout::segment_len(self, Role::Second) > largest
+            || super::layout::exchange_len(self) > largest
+        {
+            return Err(ConfigError::TooLarge);
+        }
+        Ok(())
+    }
+
+    const fn is_pool(pool: Pool) -> bool {
+        pool.blocks == 0 || (pool.blocks <= MAX_BLOCKS && pool.size >= 1 && pool.size <= MAX_SIZE)
+    }
+
+    /// The CRC-32C over the canonical bytes (see the module).
+    pub const fn hash(&self) -> u32 {
+        let mut crc = Crc::NEW
+            .bytes(&MAJOR.to_le_bytes())
+            .byte(match self.trust {
+                Trust::None => 0,
+                Trust::Mutual => 1,
+            })
+            .byte(self.line_log2)
+            .byte(self.channels.len() as u8);
+        let mut at = 0;
+        while at < self.channels.len() {
+            let channel = &self.channels[at];
+            crc = crc
+                .bytes(&channel.id.to_le_bytes())
+                .byte(KIND_QUEUE)
+                .byte(channel.replies as u8)
+                .byte(channel.priority)
+                .bytes(&channel.first.blocks.to_le_bytes())
+                .bytes(&channel.first.size.to_le_bytes())
+                .bytes(&channel.second.blocks.to_le_bytes())
+                .bytes(&channel.second.size.to_le_bytes())
+                .bytes(&channel.type_hash.to_le_bytes())
+                .bytes(&channel.uuid.to_le_bytes())
+                .bytes(&channel.name.0);
+            at += 1;
+        }
+        crc.value()
+    }
+
+    /// How many bytes the segment of this side has.
+    pub const fn segment_len(&self, role: Role) -> usize {
+        super::layout::segment_len(self, role) as usize
+    }
+
+    /// How many bytes the exchange segment has; 0 where there is none.
+    pub const fn exchange_len(&self) -> usize {
+        super::layout::exchange_len(self) as usize
+    }
+
+    /// How many [`Block`](super::Block)s an end of this link keeps books on.
+    pub const fn blocks(&self) -> usize {
+        let (mut at, mut sum) = (0, 0);
+        while at < self.channels.len() {
+            let channel = &self.channels[at];
+            sum += channel.first.blocks as usize + channel.second.blocks as usize;
+            at += 1;
+        }
+        sum
+    }
+}
+
+/// The kind of channel in the directory: a queue.
+pub(super) const KIND_QUEUE: u8 = 1;

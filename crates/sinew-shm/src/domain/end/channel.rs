@@ -1,0 +1,153 @@
+//! One side of a channel: both halves, and who waits.
+
+use super::super::config::{Channel, Config, Role};
+use super::super::inbox::Inbox;
+use super::super::layout;
+use super::super::outbox::{Block, Outbox};
+use super::super::port::Cache;
+use super::super::ring::{RingReader, RingWriter};
+use super::Memory;
+use crate::waiters::{Waiters, Woken};
+use crate::word::{Segment, Words};
+
+/// One side of a channel.
+pub(super) struct ChannelEnd {
+    pub(super) id: u16,
+    pub(super) priority: u8,
+    pub(super) has_replies: bool,
+    pub(super) outbox: Outbox,
+    pub(super) inbox: Inbox,
+    /// Where the books on the blocks begin: own ones, then the peer's, and where they end.
+    pub(super) books: (usize, usize, usize),
+    pub(super) counts: Words,
+    pub(super) for_place: Waiters,
+    pub(super) for_packet: Waiters,
+    pub(super) for_reply: Waiters,
+    /// Packets that whoever waits for packets waits for.
+    pub(super) wanted: u32,
+    pub(super) violations: u32,
+    pub(super) rung: u32,
+    pub(super) suppressed: u32,
+}
+
+impl ChannelEnd {
+    /// The own side of a channel, with its books from `start` on; `None` where the memory or the
+    /// books do not suffice.
+    pub(super) fn new(
+        channel: &Channel,
+        (config, role, index): (&Config<'_>, Role, usize),
+        memory: &Memory,
+        (blocks, start): (&mut [Block], usize),
+    ) -> Option<ChannelEnd> {
+        let (ours, theirs) = (
+            layout::parts(config, role, index),
+            layout::parts(config, role.peer(), index),
+        );
+        let (pool, peer_pool) = (channel.pool(role), channel.pool(role.peer()));
+        let pools = |own: &Segment| {
+            if channel.replies {
+                memory.exchange
+            } else {
+                Some(*own)
+            }
+        };
+        let out_area =
+            pools(&memory.mine)?.blocks(ours.pool, ours.stride, pool.size, pool.blocks)?;
+        let in_area = pools(&memory.peer)?.blocks(
+            theirs.pool,
+            theirs.stride,
+            peer_pool.size,
+            peer_pool.blocks,
+        )?;
+        let counts = memory.mine.words(ours.statistics)?;
+        let lines = (
+            memory.mine.words(ours.control)?,
+            counts,
+            memory.peer.words(theirs.control)?,
+        );
+        let middle = start + usize::from(pool.blocks);
+        let end = middle + usize::from(peer_pool.blocks);
+        let own = blocks.get_mut(start..middle)?;
+        own.fill(Block::NEW);
+        let outbox = Outbox::new(
+            (
+                RingWriter::new(memory.mine.ring(ours.ring, ours.ring_log2)?),
+                RingReader::new(memory.peer.ring(theirs.returns, theirs.returns_log2)?),
+            ),
+            out_area,
+            lines,
+            own,
+        );
+        let inbox = Inbox::new(
+            (
+                RingReader::new(memory.peer.ring(theirs.ring, theirs.ring_log2)?),
+                RingWriter::new(memory.mine.ring(ours.returns, ours.returns_log2)?),
+            ),
+            in_area,
+            lines,
+        );
+        blocks.get_mut(middle..end)?.fill(Block::NEW);
+        Some(ChannelEnd {
+            id: channel.id,
+            priority: channel.priority,
+            has_replies: channel.replies,
+            outbox,
+            inbox,
+            books: (start, middle, end),
+            counts,
+            for_place: Waiters::new(),
+            for_packet: Waiters::new(),
+            for_reply: Waiters::new(),
+            wanted: 1,
+            violations: 0,
+            rung: 0,
+            suppressed: 0,
+        })
+    }
+
+    /// The books on the own blocks and on the peer's.
+    #[inline(always)]
+    pub(super) fn split<'a>(
+        &'a mut self,
+        blocks: &'a mut [Block],
+    ) -> (&'a mut ChannelEnd, &'a mut [Block], &'a mut [Block]) {
+        let (start, middle, end) = self.books;
+        let (own, theirs) = blocks
+            .get_mut(start..end)
+            .and_then(|books| books.split_at_mut_checked(middle.wrapping_sub(start)))
+            .unwrap_or_default();
+        (self, own, theirs)
+    }
+
+    /// Whether the books agree with themselves.
+    pub(super) fn check(&self, own: &[Block], theirs: &[Block]) -> bool {
+        self.outbox.check(own) && self.inbox.check(theirs)
+    }
+
+    /// Who waits for packets and can go on.
+    pub(super) fn packets(&mut self, cache: &impl Cache) -> Woken {
+        if !self.for_packet.is_empty() && self.inbox.has_news(self.wanted, cache) {
+            self.for_packet.ready(u32::MAX)
+        } else {
+            Woken::default()
+        }
+    }
+
+    /// Who waits for a place and can go on. A return that nobody has taken up yet may be one, or an
+    /// answer: all look.
+    pub(super) fn places(&mut self, cache: &impl Cache) -> Woken {
+        if self.outbox.has_returns(cache) {
+            return self.for_place.ready(u32::MAX);
+        }
+        self.for_place.ready(u32::from(self.outbox.room()))
+    }
+
+    /// Who waits for an answer and can go on.
+    pub(super) fn replies(&mut self, cache: &impl Cache) -> Woken {
+        if self.outbox.has_answer(cache) {
+            self.for_reply.ready(u32::MAX)
+        } else {
+            Woken::default()
+        }
+    }
+}

@@ -1,0 +1,407 @@
+//! One side of a link: its session and all of its channels, behind one lock.
+//!
+//! The lock makes the contexts of this side one writer. It is held for one bounded step: never
+//! while a user writes or reads a block, and never while somebody is rung or woken.
+//!
+//! A *pairing* is the time from one coming up to the next going down. Handles belong to one pairing
+//! (the next, where they were made while the link was down); after it they say why it is over.
+
+use super::config::{Config, ConfigError, Role, Trust};
+use super::port::{Doorbell, Platform};
+use super::session::{self, Session, write_directory};
+use super::{Difference, Lost, Violation};
+use crate::cell::Cell;
+use crate::lock::Lock;
+use crate::waiters::{Woken, wake};
+use crate::word::{Line, Segment};
+
+mod channel;
+mod state;
+mod steps;
+
+use channel::ChannelEnd;
+use state::{After, Inner};
+pub(super) use steps::What;
+
+/// The memory of one side.
+pub struct Memory {
+    mine: Segment,
+    peer: Segment,
+    exchange: Option<Segment>,
+    /// Both sides are in this program.
+    is_local: bool,
+}
+
+impl Memory {
+    /// Memory that is shared with another program or core.
+    ///
+    /// # Safety
+    /// * `mine` and `exchange` can be written, `peer` can be read, as long as the [`End`] lives
+    ///   that is opened on this memory, and `mine` is the own segment of no other end.
+    /// * Nothing else in this program reads or writes any of them through references.
+    pub unsafe fn new(mine: Segment, peer: Segment, exchange: Option<Segment>) -> Memory {
+        Memory {
+            mine,
+            peer,
+            exchange,
+            is_local: false,
+        }
+    }
+
+    /// Memory for both sides of a link inside one program: the first side's, and the second's.
+    ///
+    /// Both sides are then this program's own code, so packets are read where they lie. `exchange`
+    /// is empty where no channel has replies.
+    pub fn pair(
+        first: &'static mut [Line],
+        second: &'static mut [Line],
+        exchange: &'static mut [Line],
+    ) -> (Memory, Memory) {
+        let (first, second) = (Segment::from_lines(first), Segment::from_lines(second));
+        let exchange = (!exchange.is_empty()).then(|| Segment::from_lines(exchange));
+        let memory = |mine, peer| Memory {
+            mine,
+            peer,
+            exchange,
+            is_local: true,
+        };
+        (memory(first, second), memory(second, first))
+    }
+}
+
+/// What is not part of the agreement: each side's own choice.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// Milliseconds between two signs of life.
+    pub heartbeat: u32,
+    /// A peer without a sign of life for so many milliseconds is taken for dead; 0 for never. Several
+    /// times the peer's `heartbeat`, or it will be taken for dead while it lives.
+    pub silence: u32,
+    /// Whether a violation stops the link; else it is only counted.
+    pub faults: bool,
+}
+
+impl Default for Options {
+    /// A sign of life each 100 ms, no judgement by it, and violations stop the link.
+    fn default() -> Options {
+        Options {
+            heartbeat: 100,
+            silence: 0,
+            faults: true,
+        }
+    }
+}
+
+/// What an end is made of, besides memory and configuration.
+pub struct Parts<P: Platform> {
+    /// Rings the peer.
+    pub doorbell: P::Doorbell,
+    /// Cache maintenance.
+    pub cache: P::Cache,
+    /// What [`Platform::barrier`] needs.
+    pub platform: P,
+    /// Room for as many channels as the configuration has.
+    pub slots: P::Slots,
+    /// Room for [`Config::blocks`].
+    pub blocks: P::Blocks,
+}
+
+/// Why an end cannot be opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OpenError {
+    /// The configuration is none.
+    Config(ConfigError),
+    /// A segment is shorter than the configuration needs: [`Config::segment_len`],
+    /// [`Config::exchange_len`].
+    Memory {
+        /// Bytes that are needed.
+        needed: usize,
+        /// Bytes that are there.
+        found: usize,
+    },
+    /// Fewer slots or blocks than [`Config::channels`] and [`Config::blocks`] need.
+    Room,
+}
+
+impl core::fmt::Display for OpenError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            OpenError::Config(error) => error.fmt(f),
+            OpenError::Memory { needed, found } => write!(
+                f,
+                "the memory has {found} bytes and the configuration needs {needed}: give it more, \
+                 or have fewer or smaller blocks"
+            ),
+            OpenError::Room => f.write_str(
+                "the end has too few slots or blocks: as many as Config::channels and \
+                 Config::blocks() say",
+            ),
+        }
+    }
+}
+
+impl core::error::Error for OpenError {}
+
+/// How a link is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Status {
+    /// No peer is there, or it has not answered yet.
+    Waiting,
+    /// Packets go both ways.
+    Up,
+    /// The peer is there and does not fit.
+    Refused(Difference),
+    /// Stopped after a violation; see [`End::recover`].
+    Fault(Violation),
+    /// Closed by this side.
+    Closed,
+}
+
+/// Room for one channel.
+pub struct Slot(Option<ChannelEnd>);
+
+impl Slot {
+    /// Nothing yet.
+    pub const EMPTY: Slot = Slot(None);
+}
+
+/// One side of a link.
+pub struct End<P: Platform> {
+    lock: P::Lock,
+    inner: Cell<Inner<P>>,
+    doorbell: P::Doorbell,
+    cache: P::Cache,
+    platform: P,
+    is_trusted: bool,
+}
+
+// SAFETY: `inner` is only reached under the lock, which is what `Lock: Sync` promises to keep
+// alone; what it holds may go from thread to thread. The rest is shared as it is.
+unsafe impl<P: Platform + Sync> Sync for End<P>
+where
+    P::Lock: Sync,
+    P::Doorbell: Sync,
+    P::Cache: Sync,
+    P::Slots: Send,
+    P::Blocks: Send,
+{
+}
+
+impl<P: Platform> End<P> {
+    /// Opens this side's end on its memory, in a new session, and tells the peer. It comes up by
+    /// [`End::look`], as soon as the peer has opened its own.
+    pub fn open(
+        memory: Memory,
+        config: Config<'static>,
+        role: Role,
+        parts: Parts<P>,
+        options: Options,
+    ) -> Result<End<P>, OpenError> {
+        config.check().map_err(OpenError::Config)?;
+        let short = |segment: Option<&Segment>, needed: usize| {
+            let found = segment.map_or(0, Segment::len);
+            (found < needed).then_some(OpenError::Memory { needed, found })
+        };
+        let too_short = short(Some(&memory.mine), config.segment_len(role))
+            .or_else(|| short(Some(&memory.peer), config.segment_len(role.peer())))
+            .or_else(|| short(memory.exchange.as_ref(), config.exchange_len()));
+        if let Some(error) = too_short {
+            return Err(error);
+        }
+        let Parts {
+            doorbell,
+            cache,
+            platform,
+            mut slots,
+            mut blocks,
+        } = parts;
+        let room = slots.as_mut().len() >= config.channels.len()
+            && blocks.as_mut().len() >= config.blocks();
+        if !room {
+            return Err(OpenError::Room);
+        }
+        let words = Session::new(&memory.mine, &memory.peer, platform.offers_barrier());
+        let session = words.ok_or(OpenError::Room)?;
+        let is_trusted = memory.is_local || config.trust == Trust::Mutual;
+        let mut inner = Inner {
+            session,
+            hash: config.hash(),
+            config,
+            role,
+            memory,
+            options,
+            slots,
+            blocks,
+            status: Status::Waiting,
+            is_draining: false,
+            pairing: 1,
+            lost: Lost::Closed,
+            beat: None,
+            peer_beat: (0, 0),
+        };
+        inner.place_channels().ok_or(OpenError::Room)?;
+        write_directory(&config, role, &inner.memory.mine, &cache);
+        inner.reopen(is_trusted, &cache);
+        doorbell.ring();
+        Ok(End {
+            lock: P::Lock::NEW,
+            inner: Cell::new(inner),
+            doorbell,
+            cache,
+            platform,
+            is_trusted,
+        })
+    }
+
+    /// What this end was opened with.
+    pub fn config(&self) -> Config<'static> {
+        self.locked(|inner| inner.config)
+    }
+
+    /// Which side this is.
+    pub fn role(&self) -> Role {
+        self.locked(|inner| inner.role)
+    }
+
+    /// How the link is, as of the last look.
+    pub fn status(&self) -> Status {
+        self.locked(|inner| inner.status)
+    }
+
+    /// How many pairings there were, the present one included. It changes when the link goes down.
+    pub fn pairing(&self) -> u32 {
+        self.locked(|inner| inner.pairing)
+    }
+
+    /// Whether what arrives may be read where it lies.
+    pub fn is_trusted(&self) -> bool {
+        self.is_trusted
+    }
+
+    /// The doorbell, for who waits on its other half.
+    pub fn doorbell(&self) -> &P::Doorbell {
+        &self.doorbell
+    }
+
+    /// Looks at the peer, gives the sign of life, and wakes who can go on: to be called when the
+    /// doorbell has arrived, before a sleep, and once in each `heartbeat`. `now` is in milliseconds
+    /// of any clock, and may wrap.
+    pub fn look(&self, now: u32) -> Status {
+        let cache = &self.cache;
+        let (after, status) = self.locked(|inner| {
+            let after = inner.look(now, self.is_trusted, cache);
+            (after, inner.status)
+        });
+        self.after(&after);
+        self.wake_each(|inner, slot, which| inner.ready(slot, which, cache));
+        status
+    }
+
+    /// The peer is known to be dead: its socket is closed, its core was reset, a watchdog says so.
+    /// Waiting calls end, and own blocks come back, at once.
+    pub fn peer_is_gone(&self) {
+        let after = self.locked(|inner| inner.give_up(Lost::Closed, self.is_trusted, &self.cache));
+        self.after(&after);
+    }
+
+    /// Begins again after a fault, in a new session.
+    pub fn recover(&self) {
+        let after = self.locked(|inner| match inner.status {
+            Status::Fault(_) => {
+                inner.reopen(self.is_trusted, &self.cache);
+                After {
+                    ring: true,
+                    wake: true,
+                }
+            }
+            _ => After::default(),
+        });
+        self.after(&after);
+    }
+
+    /// Tells the peer to send no more; what is there can still be received on both sides. The link
+    /// is drained when [`End::is_drained`].
+    pub fn drain(&self) {
+        self.locked(|inner| {
+            if inner.status == Status::Up {
+                inner.is_draining = true;
+                inner
+                    .session
+                    .set_state(session::state::DRAINING, &self.cache);
+            }
+        });
+        self.doorbell.ring();
+    }
+
+    /// Whether nothing is under way: no block of either side is in the other's hands.
+    pub fn is_drained(&self) -> bool {
+        self.locked(|inner| inner.is_drained(&self.cache))
+    }
+
+    /// Closes the link in order: waiting calls of both sides end with [`Lost::Closed`].
+    pub fn close(&self) {
+        let after = self.locked(|inner| inner.close(&self.cache));
+        self.after(&after);
+    }
+
+    /// The most urgent channel that has a packet, by its id.
+    pub fn next(&self) -> Option<u16> {
+        let cache = &self.cache;
+        self.locked(|inner| {
+            if inner.status != Status::Up {
+                return None;
+            }
+            let slots = inner.slots.as_mut().iter();
+            slots
+                .flat_map(|slot| &slot.0)
+                .find(|channel| channel.inbox.has_news(1, cache))
+                .map(|channel| channel.id)
+        })
+    }
+
+    /// Every block is in exactly one place, in every channel: conservation, for tests.
+    #[doc(hidden)]
+    pub fn check_books(&self) -> bool {
+        self.locked(|inner| {
+            (0..inner.slots.as_mut().len()).all(|slot| {
+                inner
+                    .channel(slot)
+                    .is_none_or(|(channel, own, theirs)| channel.check(own, theirs))
+            })
+        })
+    }
+
+    fn after(&self, after: &After) {
+        if after.ring {
+            self.doorbell.ring();
+        }
+        if after.wake {
+            self.wake_each(|inner, slot, which| inner.all(slot, which));
+        }
+    }
+
+    /// Wakes channel by channel, in the order of priority, with the lock free in between.
+    fn wake_each(&self, mut who: impl FnMut(&mut Inner<P>, usize, usize) -> Woken) {
+        let count = self.locked(|inner| inner.slots.as_mut().len());
+        for slot in 0..count {
+            for which in 0..3 {
+                wake(self.locked(|inner| who(inner, slot, which)));
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn locked<R>(&self, f: impl FnOnce(&mut Inner<P>) -> R) -> R {
+        self.lock.with(|| {
+            // SAFETY: the lock keeps every other context out of the cell, and nothing that runs
+            // under it takes it again.
+            f(unsafe { &mut *self.inner.write() })
+        })
+    }
+}
+
+impl<P: Platform> Drop for End<P> {
+    fn drop(&mut self) {
+        self.close();
+    }
+}

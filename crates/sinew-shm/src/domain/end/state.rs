@@ -1,0 +1,326 @@
+//! What the lock of an end guards: its session and its channels.
+
+use super::super::config::{Config, Role};
+use super::super::layout::statistics;
+use super::super::outbox::Block;
+use super::super::port::Platform;
+use super::super::session::{Seen, Session, state};
+use super::super::{Lost, Violation};
+use super::channel::ChannelEnd;
+use super::steps::Slow;
+use super::{Memory, Options, Slot, Status};
+use crate::waiters::Woken;
+use crate::word::{PUBLISH_FENCE, publish_fence};
+
+pub(super) struct Inner<P: Platform> {
+    pub(super) session: Session,
+    pub(super) config: Config<'static>,
+    pub(super) role: Role,
+    pub(super) hash: u32,
+    pub(super) memory: Memory,
+    pub(super) options: Options,
+    pub(super) slots: P::Slots,
+    pub(super) blocks: P::Blocks,
+    pub(super) status: Status,
+    pub(super) is_draining: bool,
+    /// The pairing that is up, or the next one.
+    pub(super) pairing: u32,
+    /// How the last pairing ended.
+    pub(super) lost: Lost,
+    /// The time of the last own beat, and of the last change of the peer's.
+    pub(super) beat: Option<u32>,
+    pub(super) peer_beat: (u32, u32),
+}
+
+/// What is to be done after the lock.
+#[derive(Default)]
+pub(super) struct After {
+    pub(super) ring: bool,
+    pub(super) wake: bool,
+}
+
+impl<P: Platform> Inner<P> {
+    /// Puts the channels into their slots, the most urgent first.
+    pub(super) fn place_channels(&mut self) -> Option<()> {
+        let config = self.config;
+        let mut books = 0;
+        for index in 0..config.channels.len() {
+            let channel = config.channels.get(index)?;
+            let end = ChannelEnd::new(
+                channel,
+                (&config, self.role, index),
+                &self.memory,
+                (self.blocks.as_mut(), books),
+            )?;
+            books = end.books.2;
+            // Insertion: behind everything that is as urgent.
+            let slots = self.slots.as_mut().get_mut(..=index)?;
+            let behind = |slot: &Slot| {
+                let other = slot.0.as_ref();
+                other.is_none_or(|other| other.priority > channel.priority)
+            };
+            let at = slots.iter().position(behind).unwrap_or(index);
+            slots.get_mut(at..)?.rotate_right(1);
+            slots.get_mut(at)?.0 = Some(end);
+        }
+        Some(())
+    }
+
+    #[inline(always)]
+    pub(super) fn channel(
+        &mut self,
+        slot: usize,
+    ) -> Option<(&mut ChannelEnd, &mut [Block], &mut [Block])> {
+        let channel = self.slots.as_mut().get_mut(slot)?.0.as_mut()?;
+        Some(channel.split(self.blocks.as_mut()))
+    }
+
+    /// Whether a handle's pairing is the present or the next one.
+    #[inline(always)]
+    pub(super) fn check(&self, pairing: u32) -> Result<(), Slow> {
+        if pairing == self.pairing && !matches!(self.status, Status::Closed | Status::Fault(_)) {
+            return Ok(());
+        }
+        Err(Slow::Lost(match self.status {
+            Status::Closed => Lost::Closed,
+            Status::Fault(_) => Lost::Fault,
+            _ => self.lost,
+        }))
+    }
+
+    pub(super) fn look(&mut self, now: u32, is_trusted: bool, cache: &P::Cache) -> After {
+        if !matches!(self.status, Status::Closed) {
+            let due = |beat: u32| now.wrapping_sub(beat) >= self.options.heartbeat;
+            if self.beat.is_none_or(due) {
+                self.session.beat(cache);
+                self.beat = Some(now);
+            }
+        }
+        let mut after = self.step(is_trusted, cache);
+        if self.status == Status::Up && self.options.silence > 0 {
+            let count = self.session.peer_beat(cache);
+            if count != self.peer_beat.0 || after.wake {
+                self.peer_beat = (count, now);
+            } else if now.wrapping_sub(self.peer_beat.1) >= self.options.silence {
+                let gone = self.give_up(Lost::Closed, is_trusted, cache);
+                after.ring |= gone.ring;
+                after.wake |= gone.wake;
+            }
+        }
+        after
+    }
+
+    /// One step of the session.
+    pub(super) fn step(&mut self, is_trusted: bool, cache: &P::Cache) -> After {
+        let mut after = After::default();
+        if matches!(self.status, Status::Closed | Status::Fault(_)) {
+            return after;
+        }
+        // A new peer is acknowledged, and may then be found to have done the same already.
+        for _ in 0..2 {
+            let seen =
+                self.session
+                    .look(&self.config, self.role, self.hash, &self.memory.peer, cache);
+            let was_up = self.status == Status::Up;
+            match seen {
+                Seen::Later => return after,
+                Seen::Up { draining } => {
+                    self.is_draining |= draining;
+                    if !was_up {
+                        self.status = Status::Up;
+                        after.wake = true;
+                    }
+                    return after;
+                }
+                Seen::New(found) => {
+                    if was_up {
+                        self.down(Lost::Restarted);
+                        after.wake = true;
+                    }
+                    self.status = Status::Waiting;
+                    if is_trusted && self.holds() {
+                        // Somebody reads a block of the peer's last life.
+                        return after;
+                    }
+                    self.reset(true, found, cache);
+                    self.session.acknowledge(found, cache);
+                    after.ring = true;
+                }
+                Seen::Waiting if !was_up => return after,
+                other => {
+                    if was_up {
+                        let lost = match other {
+                            Seen::Fault => Lost::Fault,
+                            Seen::Waiting | Seen::Absent => Lost::Restarted,
+                            _ => Lost::Closed,
+                        };
+                        let gone = self.give_up(lost, is_trusted, cache);
+                        after.ring |= gone.ring;
+                        after.wake = true;
+                    }
+                    if let Seen::Refused(difference) = other {
+                        self.status = Status::Refused(difference);
+                    } else {
+                        self.status = Status::Waiting;
+                    }
+                    return after;
+                }
+            }
+        }
+        after
+    }
+
+    /// Ends the pairing, if there is one, in a session of which the peer knows nothing: it may live
+    /// on, or come back, and must not take this for the old one.
+    pub(super) fn give_up(&mut self, lost: Lost, is_trusted: bool, cache: &P::Cache) -> After {
+        if self.status != Status::Up {
+            return After::default();
+        }
+        self.down(lost);
+        self.reopen(is_trusted, cache);
+        After {
+            ring: true,
+            wake: true,
+        }
+    }
+
+    pub(super) fn down(&mut self, lost: Lost) {
+        self.pairing = self.pairing.wrapping_add(1);
+        self.lost = lost;
+        self.status = Status::Waiting;
+        self.is_draining = false;
+    }
+
+    /// Takes a new session.
+    pub(super) fn reopen(&mut self, is_trusted: bool, cache: &P::Cache) {
+        self.session.open(cache);
+        // Marks of blocks that a user reads stay.
+        let forget_held = !is_trusted || !self.holds();
+        self.reset(forget_held, 0, cache);
+        self.session
+            .ready(&self.config, self.role, self.hash, cache);
+        self.status = Status::Waiting;
+    }
+
+    /// Whether a block of the peer's is in a user's hands.
+    pub(super) fn holds(&mut self) -> bool {
+        let mut slots = self.slots.as_mut().iter().flat_map(|slot| &slot.0);
+        slots.any(|channel| channel.inbox.held() > 0)
+    }
+
+    pub(super) fn reset(&mut self, forget_held: bool, peer_session: u32, cache: &P::Cache) {
+        let me = self.session.me();
+        for slot in 0..self.slots.as_mut().len() {
+            let Some((channel, own, theirs)) = self.channel(slot) else {
+                continue;
+            };
+            channel.outbox.reset(me, own, cache);
+            channel
+                .inbox
+                .reset(peer_session, theirs, forget_held, cache);
+            channel.inbox.clean_control(cache);
+        }
+    }
+
+    /// Counts a violation, and stops where that is the policy. Whether everybody is to be woken.
+    pub(super) fn violated(&mut self, slot: u16, violation: Violation, cache: &P::Cache) -> bool {
+        let mut id = 0;
+        if let Some((channel, ..)) = self.channel(usize::from(slot)) {
+            id = channel.id;
+            channel.violations = channel.violations.wrapping_add(1);
+            let count = channel.counts.at(statistics::VIOLATIONS);
+            count.set(channel.violations);
+        }
+        if !self.options.faults {
+            return false;
+        }
+        self.down(Lost::Fault);
+        self.status = Status::Fault(violation);
+        let code = violation as u32 | u32::from(id) << 16;
+        self.session.fault(code, cache);
+        true
+    }
+
+    pub(super) fn is_drained(&mut self, cache: &P::Cache) -> bool {
+        let mut is_drained = true;
+        for slot in 0..self.slots.as_mut().len() {
+            let Some((channel, own, _)) = self.channel(slot) else {
+                continue;
+            };
+            // No more than are lent.
+            let violation = loop {
+                match channel.outbox.reclaim(own, cache) {
+                    Ok(true) => {}
+                    Ok(false) => break None,
+                    Err(violation) => break Some(violation),
+                }
+            };
+            is_drained &= channel.outbox.lent() == 0
+                && channel.inbox.held() == 0
+                && !channel.inbox.has_news(1, cache);
+            if let Some(violation) = violation {
+                self.violated(slot as u16, violation, cache);
+            }
+        }
+        is_drained
+    }
+
+    pub(super) fn close(&mut self, cache: &P::Cache) -> After {
+        if self.status == Status::Closed {
+            return After::default();
+        }
+        self.down(Lost::Closed);
+        self.status = Status::Closed;
+        self.session.set_state(state::DOWN, cache);
+        After {
+            ring: true,
+            wake: true,
+        }
+    }
+
+    /// Whether the peer is to be rung for what was published on a channel.
+    #[inline(always)]
+    pub(super) fn flush(&mut self, slot: u16, cache: &P::Cache) -> bool {
+        let full = !self.session.has_barrier();
+        let Some((channel, ..)) = self.channel(usize::from(slot)) else {
+            return false;
+        };
+        let (packets, returns) = (channel.outbox.is_unflushed(), channel.inbox.is_unflushed());
+        if !(packets || returns) {
+            return false;
+        }
+        publish_fence(PUBLISH_FENCE, full);
+        channel.inbox.invalidate_control(cache);
+        let ring = (packets && channel.outbox.flush()) | (returns && channel.inbox.flush());
+        if ring {
+            channel.rung = channel.rung.wrapping_add(1);
+            channel.counts.at(statistics::RUNG).set(channel.rung);
+        } else {
+            channel.suppressed = channel.suppressed.wrapping_add(1);
+            let count = channel.counts.at(statistics::SUPPRESSED);
+            count.set(channel.suppressed);
+        }
+        ring
+    }
+
+    /// Who waits on a channel and can go on.
+    pub(super) fn ready(&mut self, slot: usize, which: usize, cache: &P::Cache) -> Woken {
+        let is_up = self.status == Status::Up;
+        match (self.channel(slot), which) {
+            (Some((channel, ..)), 0) if is_up => channel.packets(cache),
+            (Some((channel, ..)), 1) if is_up => channel.places(cache),
+            (Some((channel, ..)), _) if is_up => channel.replies(cache),
+            _ => Woken::default(),
+        }
+    }
+
+    /// Who waits on a channel.
+    pub(super) fn all(&mut self, slot: usize, which: usize) -> Woken {
+        match (self.channel(slot), which) {
+            (Some((channel, ..)), 0) => channel.for_packet.ready(u32::MAX),
+            (Some((channel, ..)), 1) => channel.for_place.ready(u32::MAX),
+            (Some((channel, ..)), _) => channel.for_reply.ready(u32::MAX),
+            (None, _) => Woken::default(),
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! The two halves of a channel as a packet link wants them: one place and one packet at a time.
+
+use core::task::Waker;
+
+use super::handles::{Receiver, Sender};
+use super::port::EndRef;
+use super::{Lost, Refused};
+
+/// The sending half: `sinew::link::Tx` in all but name.
+pub struct Outgoing<R: EndRef> {
+    sender: Sender<R>,
+    place: Option<u16>,
+}
+
+impl<R: EndRef> Outgoing<R> {
+    /// The half of a sender.
+    pub fn new(sender: Sender<R>) -> Outgoing<R> {
+        Outgoing {
+            sender,
+            place: None,
+        }
+    }
+
+    /// The sender.
+    pub fn sender(&self) -> &Sender<R> {
+        &self.sender
+    }
+
+    /// Takes the half over into the present pairing, or the next one. A place in hand goes back.
+    pub fn renew(&mut self) {
+        if let Some(block) = self.place.take() {
+            self.sender.cancel(block);
+        }
+        self.sender.renew();
+    }
+
+    /// The longest packet.
+    pub fn mtu(&self) -> usize {
+        self.sender.size()
+    }
+
+    /// The place for the next packet, the same one until [`Outgoing::commit`].
+    #[inline]
+    pub fn place(&mut self, min: usize) -> Result<&mut [u8], Refused> {
+        let block = match self.place {
+            Some(block) if min <= self.mtu() => block,
+            Some(_) => return Err(Refused::TooLarge),
+            None => *self.place.insert(self.sender.take(min)?),
+        };
+        // SAFETY: the block was taken and neither sent nor given back, and `&mut self` keeps every
+        // other view away.
+        Ok(unsafe { self.sender.block(block) })
+    }
+
+    /// Publishes the first `len` bytes; 0 gives the place back.
+    #[inline]
+    pub fn commit(&mut self, len: usize) -> Result<(), Refused> {
+        let block = self.place.take().ok_or(Refused::TooLarge)?;
+        if len == 0 {
+            self.sender.cancel(block);
+            return Ok(());
+        }
+        self.sender.publish(block, len).map(drop)
+    }
+
+    /// Rings the peer if it waits for what was published.
+    #[inline]
+    pub fn flush(&mut self) {
+        self.sender.flush();
+    }
+
+    /// Wakes `waker` once when a place is there, or the pairing ends.
+    pub fn arm(&mut self, waker: &Waker) {
+        if self.place.is_some() {
+            waker.wake_by_ref();
+        } else {
+            self.sender.arm(waker);
+        }
+    }
+}
+
+impl<R: EndRef> Drop for Outgoing<R> {
+    fn drop(&mut self) {
+        if let Some(block) = self.place.take() {
+            self.sender.cancel(block);
+        }
+    }
+}
+
+/// The receiving half: `sinew::link::Rx` in all but name.
+///
+/// Of a trusted peer, packets are read where they lie. Of another one each is copied, once, into the
+/// buffer `B`, so that it cannot change under its reader.
+pub struct Incoming<R: EndRef, B> {
+    receiver: Receiver<R>,
+    buffer: B,
+    /// The packet at hand: its block and length. Where it was copied, the block has gone back.
+    packet: Option<(u16, u32)>,
+    peeked: bool,
+}
+
+impl<R: EndRef, B: AsMut<[u8]>> Incoming<R, B> {
+    /// The half of a receiver. `buffer` holds [`Receiver::size`] bytes where the end is not trusted
+    /// ([`super::End::is_trusted`]), else it may be empty; `None` where it is too small.
+    pub fn new(receiver: Receiver<R>, mut buffer: B) -> Option<Incoming<R, B>> {
+        let fits = receiver.end().is_trusted() || buffer.as_mut().len() >= receiver.size();
+        fits.then_some(Incoming {
+            receiver,
+            buffer,
+            packet: None,
+            peeked: false,
+        })
+    }
+
+    /// The receiver.
+    pub fn receiver(&self) -> &Receiver<R> {
+        &self.receiver
+    }
+
+    /// Takes the half over into the present pairing, or the next one. A packet at hand is dropped.
+    pub fn renew(&mut self) {
+        self.peeked = self.packet.is_some();
+        self.release();
+        self.receiver.renew();
+    }
+
+    /// The oldest packet, the same one until [`Incoming::release`].
+    #[inline]
+    pub fn peek(&mut self) -> Result<Option<&[u8]>, Lost> {
+        if self.packet.is_none() {
+            let Some((block, len)) = self.receiver.take()? else {
+                return Ok(None);
+            };
+            if !self.receiver.end().is_trusted() {
+                let copied = self.receiver.copy(block, len, self.buffer.as_mut());
+                self.receiver.release(block, None);
+                copied?;
+            }
+            self.packet = Some((block, len));
+        }
+        self.peeked = true;
+        let Some((block, len)) = self.packet else {
+            return Ok(None);
+        };
+        if self.receiver.end().is_trusted() {
+            // SAFETY: the block is not released before `release`, which needs `&mut self`.
+            Ok(Some(unsafe { self.receiver.trusted(block, len) }))
+        } else {
+            Ok(self.buffer.as_mut().get(..len as usize))
+        }
+    }
+
+    /// Gives the peeked packet's block back. Without one: nothing.
+    #[inline]
+    pub fn release(&mut self) {
+        if !core::mem::take(&mut self.peeked) {
+            return;
+        }
+        if let Some((block, _)) = self.packet.take()
+            && self.receiver.end().is_trusted()
+        {
+            self.receiver.release(block, None);
+        }
+    }
+
+    /// Whether a packet was looked at and not released.
+    pub fn has_peeked(&self) -> bool {
+        self.peeked
+    }
+
+    /// Wakes `waker` once when a packet is there, or the pairing ends.
+    pub fn arm(&mut self, waker: &Waker) {
+        if self.packet.is_some() {
+            waker.wake_by_ref();
+        } else {
+            self.receiver.arm(waker);
+        }
+    }
+}
+
+impl<R: EndRef, B> Drop for Incoming<R, B> {
+    fn drop(&mut self) {
+        if let Some((block, _)) = self.packet.take()
+            && self.receiver.end().is_trusted()
+        {
+            self.receiver.release(block, None);
+        }
+    }
+}

@@ -1,0 +1,408 @@
+//! What users hold: a sender and its places, a receiver and its packets.
+//!
+//! A place and a packet are the block itself. Dropping an unsent place frees it; dropping a packet
+//! gives the block back to the peer. Each handle belongs to one pairing (see [`End`](super::End)); when that is
+//! over every call says [`Lost`], and `renew` takes the handle over into the next one.
+
+use core::ops::{Deref, DerefMut};
+use core::task::Waker;
+
+use super::end::What;
+use super::filter::Predicate;
+use super::port::EndRef;
+use super::{Lost, Refused};
+
+/// Sends on one channel. Clone it for other tasks and threads.
+pub struct Sender<R: EndRef> {
+    end: R,
+    slot: u16,
+    pairing: u32,
+    reserve: u16,
+}
+
+impl<R: EndRef> Clone for Sender<R> {
+    fn clone(&self) -> Self {
+        Sender {
+            end: self.end.clone(),
+            ..*self
+        }
+    }
+}
+
+impl<R: EndRef> Sender<R> {
+    /// A sender on the channel with this id; `None` where the link has no such channel.
+    pub fn new(end: &R, channel: u16) -> Option<Sender<R>> {
+        let (slot, pairing) = end.find(channel)?;
+        Some(Sender {
+            end: end.clone(),
+            slot,
+            pairing,
+            reserve: 0,
+        })
+    }
+
+    /// Leaves so many blocks free for others: 1 for urgent answers, more for bulk.
+    pub fn with_reserve(mut self, reserve: u16) -> Sender<R> {
+        self.reserve = reserve;
+        self
+    }
+
+    /// The end it sends from.
+    pub fn end(&self) -> &R {
+        &self.end
+    }
+
+    /// Takes the handle over into the present pairing, or the next one.
+    pub fn renew(&mut self) {
+        self.pairing = self.end.pairing();
+    }
+
+    /// Bytes of a block: the longest packet.
+    pub fn size(&self) -> usize {
+        self.end.sizes(self.slot).0 as usize
+    }
+
+    /// Takes a block for a packet of at least `min` bytes; its content is unspecified.
+    #[inline]
+    pub fn place(&self, min: usize) -> Result<Place<'_, R>, Refused> {
+        let block = self.take(min)?;
+        Ok(Place {
+            sender: self,
+            block,
+        })
+    }
+
+    /// Copies a packet into a block and sends it. `false` where the receiver does not want it.
+    ///
+    /// ```
+    /// # use sinew_shm::domain::{EndRef, Refused, Sender};
+    /// # fn demo<R: EndRef>(sender: &Sender<R>) -> Result<(), Refused> {
+    /// sender.send(b"ping")?;          // copied, or
+    /// let mut place = sender.place(4)?;
+    /// place[..4].copy_from_slice(b"pong"); // written where it leaves from
+    /// place.send(4)?;
+    /// # Ok(()) }
+    /// ```
+    pub fn send(&self, packet: &[u8]) -> Result<bool, Refused> {
+        let mut place = self.place(packet.len())?;
+        if let Some(front) = place.get_mut(..packet.len()) {
+            front.copy_from_slice(packet);
+        }
+        place.send(packet.len())
+    }
+
+    /// Rings the peer if it waits for what was published: once, after a batch of
+    /// [`Place::publish`].
+    #[inline]
+    pub fn flush(&self) {
+        self.end.flush(self.slot);
+    }
+
+    /// The oldest answer that came back in a block of this channel.
+    pub fn reply(&self) -> Result<Option<Reply<'_, R>>, Lost> {
+        let answer = self.end.take_answer(self.slot, self.pairing)?;
+        Ok(answer.map(|(block, len)| Reply {
+            place: Place {
+                sender: self,
+                block,
+            },
+            len,
+        }))
+    }
+
+    /// Wakes `waker` once when a block may be free for this handle, at once where one is, or when
+    /// the pairing ends.
+    pub fn arm(&self, waker: &Waker) {
+        let what = What::Place(self.reserve);
+        self.end.arm(self.slot, self.pairing, what, waker);
+    }
+
+    /// As [`Sender::arm`], for [`Sender::reply`].
+    pub fn arm_reply(&self, waker: &Waker) {
+        self.end.arm(self.slot, self.pairing, What::Reply, waker);
+    }
+
+    #[inline]
+    pub(super) fn take(&self, min: usize) -> Result<u16, Refused> {
+        self.end.take(self.slot, self.pairing, min, self.reserve)
+    }
+
+    /// A taken block.
+    ///
+    /// # Safety
+    /// The block was given by [`Sender::take`] of this handle and not sent or cancelled since, and
+    /// no other reference to it lives.
+    #[inline]
+    #[allow(clippy::mut_from_ref)]
+    pub(super) unsafe fn block(&self, block: u16) -> &mut [u8] {
+        // SAFETY: as the caller says.
+        unsafe { self.end.place(self.slot, block) }
+    }
+
+    #[inline]
+    pub(super) fn publish(&self, block: u16, len: usize) -> Result<bool, Refused> {
+        self.end.send(self.slot, self.pairing, block, len)
+    }
+
+    pub(super) fn cancel(&self, block: u16) {
+        self.end.cancel(self.slot, block);
+    }
+}
+
+/// A block in a sender's hands. Dropping it gives it back unsent.
+pub struct Place<'a, R: EndRef> {
+    sender: &'a Sender<R>,
+    block: u16,
+}
+
+impl<R: EndRef> Place<'_, R> {
+    /// Sends the first `len` bytes; rings the peer if it waits. `false` where the receiver does not
+    /// want the packet. Never [`Refused::Full`]; with `len` beyond the block nothing is sent.
+    #[inline]
+    pub fn send(self, len: usize) -> Result<bool, Refused> {
+        let sender = self.sender;
+        let sent = self.publish(len)?;
+        sender.flush();
+        Ok(sent)
+    }
+
+    /// As [`Place::send`], but the peer is rung by [`Sender::flush`] only. A peer that polls sees
+    /// the packet at once.
+    #[inline]
+    pub fn publish(self, len: usize) -> Result<bool, Refused> {
+        let place = core::mem::ManuallyDrop::new(self);
+        place.sender.publish(place.block, len)
+    }
+}
+
+impl<R: EndRef> Deref for Place<'_, R> {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the block is this place's, and `&self` keeps `deref_mut` away.
+        unsafe { self.sender.block(self.block) }
+    }
+}
+
+impl<R: EndRef> DerefMut for Place<'_, R> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: the block is this place's, and `&mut self` keeps every other view away.
+        unsafe { self.sender.block(self.block) }
+    }
+}
+
+impl<R: EndRef> Drop for Place<'_, R> {
+    fn drop(&mut self) {
+        self.sender.cancel(self.block);
+    }
+}
+
+/// An answer, in the block in which the request went. Dropping it frees the block.
+pub struct Reply<'a, R: EndRef> {
+    place: Place<'a, R>,
+    len: u32,
+}
+
+impl<'a, R: EndRef> Reply<'a, R> {
+    /// The block as the place of the next request.
+    pub fn into_place(self) -> Place<'a, R> {
+        self.place
+    }
+}
+
+impl<R: EndRef> Deref for Reply<'_, R> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        let Place { sender, block } = &self.place;
+        // SAFETY: the block is this reply's until it is dropped.
+        unsafe { sender.end.read_answer(sender.slot, *block, self.len) }
+    }
+}
+
+/// Receives on one channel. Clone it for other tasks and threads: each packet reaches one.
+pub struct Receiver<R: EndRef> {
+    end: R,
+    slot: u16,
+    pairing: u32,
+}
+
+impl<R: EndRef> Clone for Receiver<R> {
+    fn clone(&self) -> Self {
+        Receiver {
+            end: self.end.clone(),
+            ..*self
+        }
+    }
+}
+
+impl<R: EndRef> Receiver<R> {
+    /// A receiver on the channel with this id; `None` where the link has no such channel.
+    pub fn new(end: &R, channel: u16) -> Option<Receiver<R>> {
+        let (slot, pairing) = end.find(channel)?;
+        Some(Receiver {
+            end: end.clone(),
+            slot,
+            pairing,
+        })
+    }
+
+    /// The end it receives at.
+    pub fn end(&self) -> &R {
+        &self.end
+    }
+
+    /// Takes the handle over into the present pairing, or the next one.
+    pub fn renew(&mut self) {
+        self.pairing = self.end.pairing();
+    }
+
+    /// Bytes of a block of the peer's: the longest packet.
+    pub fn size(&self) -> usize {
+        self.end.sizes(self.slot).1 as usize
+    }
+
+    /// The oldest packet; `None` where there is none now.
+    #[inline]
+    pub fn receive(&self) -> Result<Option<Packet<'_, R>>, Lost> {
+        let received = self.take()?;
+        Ok(received.map(|(block, len)| Packet {
+            receiver: self,
+            block,
+            len,
+        }))
+    }
+
+    /// Sets which packets are wanted; the sender drops and counts the others.
+    pub fn set_filter(&self, predicate: Predicate) {
+        self.end.set_filter(self.slot, predicate);
+    }
+
+    /// Wakes `waker` once when a packet is there, at once where one is, or when the pairing ends.
+    pub fn arm(&self, waker: &Waker) {
+        self.arm_at(1, waker);
+    }
+
+    /// As [`Receiver::arm`], when `count` packets are there: fewer wake-ups for many small packets.
+    /// With a deadline of the caller's it is "k pending, or after t". More than the peer has blocks
+    /// counts as all of them.
+    pub fn arm_at(&self, count: u32, waker: &Waker) {
+        let what = What::Packets(count);
+        self.end.arm(self.slot, self.pairing, what, waker);
+    }
+
+    #[inline]
+    pub(super) fn take(&self) -> Result<Option<(u16, u32)>, Lost> {
+        self.end.receive(self.slot, self.pairing)
+    }
+
+    /// What a received block of a trusted peer holds.
+    ///
+    /// # Safety
+    /// The block was given by [`Receiver::take`], is not released while the reference lives, and
+    /// the end is trusted.
+    #[inline]
+    pub(super) unsafe fn trusted(&self, block: u16, len: u32) -> &[u8] {
+        // SAFETY: as the caller says.
+        unsafe { self.end.trusted(self.slot, block, len) }
+    }
+
+    /// Copies from a received block; what the peer changes meanwhile is a mixture. `Lost` where the
+    /// pairing ended before the copy did.
+    #[inline]
+    pub(super) fn copy(&self, block: u16, len: u32, out: &mut [u8]) -> Result<usize, Lost> {
+        let bytes = self.end.foreign(self.slot, block, len);
+        let copied = bytes.map_or(0, |bytes| bytes.copy_to(out));
+        if self.end.is_current(self.pairing) {
+            Ok(copied)
+        } else {
+            Err(Lost::Restarted)
+        }
+    }
+
+    #[inline]
+    pub(super) fn release(&self, block: u16, reply: Option<u32>) {
+        self.end.release(self.slot, self.pairing, block, reply);
+    }
+}
+
+/// A block of the peer's in a receiver's hands. Dropping it gives it back.
+pub struct Packet<'a, R: EndRef> {
+    receiver: &'a Receiver<R>,
+    block: u16,
+    len: u32,
+}
+
+impl<R: EndRef> Packet<'_, R> {
+    /// Bytes of it, at most those of a block.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Whether it has none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Copies it out, as many bytes as fit; how many. This is the way to read what a peer wrote that
+    /// is not trusted: each byte is read once. [`Lost`] where the peer went meanwhile, and the
+    /// bytes may be of its next life.
+    #[inline]
+    pub fn copy_to(&self, out: &mut [u8]) -> Result<usize, Lost> {
+        self.receiver.copy(self.block, self.len, out)
+    }
+
+    /// The bytes where they lie, as machine words, each read once; the last one is filled up with
+    /// whatever follows. For sums and searches over a peer's bytes without a copy.
+    #[inline]
+    #[cfg(not(loom))]
+    pub fn words(&self) -> impl Iterator<Item = usize> + '_ {
+        let bytes = self
+            .receiver
+            .end
+            .foreign(self.receiver.slot, self.block, self.len);
+        bytes.into_iter().flat_map(|bytes| {
+            let count = bytes.len().div_ceil(size_of::<usize>());
+            (0..count).map(move |index| bytes.load(index))
+        })
+    }
+
+    /// The packet where it lies; `None` where the peer is not trusted ([`End::is_trusted`](super::End::is_trusted)).
+    #[inline]
+    pub fn trusted(&self) -> Option<&[u8]> {
+        // SAFETY: the block is this packet's until it is dropped, and the end is trusted.
+        let bytes = || unsafe { self.receiver.trusted(self.block, self.len) };
+        self.receiver.end.is_trusted().then(bytes)
+    }
+
+    /// The whole block, for an answer in it; `None` where the channel has no replies.
+    #[inline]
+    pub fn place(&mut self) -> Option<&mut [u8]> {
+        // SAFETY: the block is this packet's, and `&mut self` keeps every other view away.
+        unsafe { self.receiver.end.answer(self.receiver.slot, self.block) }
+    }
+
+    /// Gives the block back with an answer of `len` bytes, written by [`Packet::place`]. Without
+    /// replies in the channel, or beyond the block, it goes back without an answer: `false`.
+    #[inline]
+    pub fn reply(mut self, len: usize) -> bool {
+        let fits = self.place().is_some_and(|place| len <= place.len());
+        if !fits {
+            return false;
+        }
+        let packet = core::mem::ManuallyDrop::new(self);
+        packet.receiver.release(packet.block, Some(len as u32));
+        true
+    }
+}
+
+impl<R: EndRef> Drop for Packet<'_, R> {
+    #[inline]
+    fn drop(&mut self) {
+        self.receiver.release(self.block, None);
+    }
+}

@@ -1,0 +1,294 @@
+//! One side's receiving half of a channel: the peer's blocks that are held here.
+//!
+//! Nothing that the peer wrote is used before it was checked: the block is one of its pool, not held
+//! already, of this session, and not longer than a block. A bad entry is consumed and reported.
+
+use super::Violation;
+use super::filter::{Filter, Predicate};
+use super::layout::{REPLY, control, statistics};
+use super::outbox::{Block, State};
+use super::port::Cache;
+use super::ring::{Entry, Look, RingReader, RingWriter, passes};
+use crate::word::{BlockArea, Foreign, Words};
+
+pub(super) struct Inbox {
+    ring: RingReader,
+    returns: RingWriter,
+    pool: BlockArea,
+    mine: Words,
+    counts: Words,
+    theirs: Words,
+    /// Of the peer's session.
+    tag: u16,
+    held: u16,
+    flushed: u32,
+    filter: Filter,
+    filtered: u32,
+}
+
+/// What [`Inbox::receive`] came to.
+pub(super) enum Received {
+    Nothing,
+    /// A block, and how many bytes of it.
+    Packet(u16, u32),
+    /// The own filter did not let it through; it has gone back.
+    Filtered,
+}
+
+impl Inbox {
+    /// `counts` is the own statistics line, `theirs` the peer's control line.
+    pub(super) fn new(
+        (ring, returns): (RingReader, RingWriter),
+        pool: BlockArea,
+        (mine, counts, theirs): (Words, Words, Words),
+    ) -> Inbox {
+        Inbox {
+            ring,
+            returns,
+            pool,
+            mine,
+            counts,
+            theirs,
+            tag: 0,
+            held: 0,
+            flushed: 0,
+            filter: Filter::default(),
+            filtered: 0,
+        }
+    }
+
+    /// Begins a session of the peer's. `forget_held`: what is held of an earlier one is only a view
+    /// that yields nothing any more.
+    pub(super) fn reset(
+        &mut self,
+        peer_session: u32,
+        books: &mut [Block],
+        forget_held: bool,
+        cache: &impl Cache,
+    ) {
+        if forget_held {
+            for book in books {
+                book.state = State::Free;
+            }
+            self.held = 0;
+        }
+        self.tag = peer_session as u16;
+        self.ring.reset();
+        self.returns.reset(cache);
+        self.flushed = 0;
+        // The wish stays; an earlier user of this segment may have left another.
+        self.filter.publish(&self.mine, cache);
+        self.mine.at(control::WAKE_PACKETS).set(u32::MAX);
+        self.counts.at(statistics::RECEIVED).set(0);
+        self.counts.at(statistics::RELEASED).set(0);
+    }
+
+    /// Blocks of the peer in the user's hands.
+    pub(super) fn held(&self) -> u16 {
+        self.held
+    }
+
+    /// The mark of every held block is counted.
+    pub(super) fn check(&self, books: &[Block]) -> bool {
+        let held = books.iter().filter(|book| book.state == State::Held);
+        held.count() == usize::from(self.held)
+    }
+
+    /// Bytes of a block.
+    pub(super) fn size(&self) -> u32 {
+        self.pool.size()
+    }
+
+    /// Takes up one entry.
+    #[inline]
+    pub(super) fn receive(
+        &mut self,
+        books: &mut [Block],
+        cache: &impl Cache,
+    ) -> Result<Received, Violation> {
+        let entry = match self.ring.look(cache) {
+            Look::Empty => return Ok(Received::Nothing),
+            Look::Garbage => return Err(Violation::Sequence),
+            Look::New(entry) => entry,
+        };
+        self.ring.advance();
+        self.counts.at(statistics::RECEIVED).set(self.ring.at());
+        if entry.tag != self.tag {
+            return Err(Violation::Session);
+        }
+        let book = books
+            .get_mut(usize::from(entry.block))
+            .ok_or(Violation::Block)?;
+        if book.state == State::Held {
+            return Err(Violation::Twice);
+        }
+        book.state = State::Held;
+        self.held = self.held.wrapping_add(1);
+        if entry.len > self.pool.size() {
+            self.give_back(books, entry.block, 0, 0, cache);
+            return Err(Violation::Length);
+        }
+        let (at, bytes) = self.pool.bytes(entry.block, entry.len);
+        cache.invalidate(at, bytes);
+        if self.filter.is_set() {
+            // SAFETY: the block was just checked to be one of the pool.
+            let packet = unsafe { self.pool.foreign(entry.block, entry.len) };
+            if !self.filter.passes_foreign(&packet) {
+                self.filtered = self.filtered.wrapping_add(1);
+                self.counts.at(statistics::FILTERED).set(self.filtered);
+                self.give_back(books, entry.block, 0, 0, cache);
+                return Ok(Received::Filtered);
+            }
+        }
+        Ok(Received::Packet(entry.block, entry.len))
+    }
+
+    /// The bytes of a held block, which the peer may change.
+    ///
+    /// # Safety
+    /// The block was given by [`Inbox::receive`].
+    #[inline(always)]
+    pub(super) unsafe fn foreign<'a>(&self, block: u16, len: u32) -> Foreign<'a> {
+        // SAFETY: a received block is below the count.
+        unsafe { self.pool.foreign(block, len) }
+    }
+
+    /// The bytes of a held block of a trusted peer.
+    ///
+    /// # Safety
+    /// The block was given by [`Inbox::receive`], it is held for as long as the reference lives, and
+    /// the peer does not write it meanwhile: it is trusted.
+    #[inline(always)]
+    pub(super) unsafe fn trusted<'a>(&self, block: u16, len: u32) -> &'a [u8] {
+        // SAFETY: as the caller says.
+        unsafe { self.pool.block(block, len) }
+    }
+
+    /// A held block of a trusted peer, for the answer.
+    ///
+    /// # Safety
+    /// As for [`Inbox::trusted`], the channel has replies, and no other reference to it lives.
+    #[inline(always)]
+    pub(super) unsafe fn answer<'a>(&self, block: u16) -> &'a mut [u8] {
+        // SAFETY: as the caller says: the pool lies in the exchange segment, and a held block is
+        // this side's alone.
+        unsafe { self.pool.block_mut(block) }
+    }
+
+    /// Gives a held block back, with an answer of `reply` bytes where there is one. `false` where it
+    /// was not held.
+    #[inline]
+    pub(super) fn release(
+        &mut self,
+        books: &mut [Block],
+        block: u16,
+        reply: Option<u32>,
+        cache: &impl Cache,
+    ) -> bool {
+        let state = books.get(usize::from(block)).map(|book| book.state);
+        if state != Some(State::Held) {
+            return false;
+        }
+        let (len, flags) = match reply {
+            Some(len) => (len.min(self.pool.size()), REPLY),
+            None => (0, 0),
+        };
+        if flags == REPLY {
+            let (at, bytes) = self.pool.bytes(block, len);
+            cache.clean(at, bytes);
+        }
+        self.give_back(books, block, len, flags, cache);
+        true
+    }
+
+    #[inline(always)]
+    fn give_back(
+        &mut self,
+        books: &mut [Block],
+        block: u16,
+        len: u32,
+        flags: u32,
+        cache: &impl Cache,
+    ) {
+        if let Some(book) = books.get_mut(usize::from(block)) {
+            book.state = State::Free;
+        }
+        self.held = self.held.wrapping_sub(1);
+        let entry = Entry {
+            block,
+            tag: self.tag,
+            len,
+            flags,
+        };
+        self.returns.put(entry, cache);
+        self.counts.at(statistics::RELEASED).set(self.returns.at());
+    }
+
+    /// Drops the mark of a block of an earlier session whose view is gone.
+    pub(super) fn forget(&mut self, books: &mut [Block], block: u16) {
+        if let Some(book) = books.get_mut(usize::from(block))
+            && book.state == State::Held
+        {
+            book.state = State::Free;
+            self.held = self.held.wrapping_sub(1);
+        }
+    }
+
+    /// Whether something was returned since the last [`Inbox::flush`].
+    #[inline(always)]
+    pub(super) fn is_unflushed(&self) -> bool {
+        self.flushed != self.returns.at()
+    }
+
+    /// Whether the peer waits for one of the returns since the last call. The fence between is the
+    /// caller's.
+    #[inline(always)]
+    pub(super) fn flush(&mut self) -> bool {
+        let from = core::mem::replace(&mut self.flushed, self.returns.at());
+        passes(
+            self.theirs.at(control::WAKE_RETURNS).get(),
+            from,
+            self.flushed,
+        )
+    }
+
+    /// Whether `count` entries wait; more than a ring holds never do, and count as all of it.
+    #[inline(always)]
+    pub(super) fn has_news(&self, count: u32, cache: &impl Cache) -> bool {
+        self.ring.has_news(self.ahead(count), cache)
+    }
+
+    /// How far ahead the last of `count` entries lies.
+    #[inline(always)]
+    fn ahead(&self, count: u32) -> u32 {
+        count.clamp(1, u32::from(self.pool.count()).max(1)) - 1
+    }
+
+    /// Asks the peer to ring when `count` more packets are there. The fence after it is the
+    /// caller's.
+    pub(super) fn arm(&self, count: u32) {
+        let wake = self.ring.at().wrapping_add(self.ahead(count));
+        self.mine.at(control::WAKE_PACKETS).set(wake);
+    }
+
+    /// Writes the own control line back, with both wake words in it.
+    pub(super) fn clean_control(&self, cache: &impl Cache) {
+        let (at, len) = self.mine.bytes();
+        cache.clean(at, len);
+        let (at, len) = self.counts.bytes();
+        cache.clean(at, len);
+    }
+
+    /// Looks at the peer's control line anew.
+    #[inline(always)]
+    pub(super) fn invalidate_control(&self, cache: &impl Cache) {
+        let (at, len) = self.theirs.bytes();
+        cache.invalidate(at, len);
+    }
+
+    /// Sets which packets are wanted, here and, as an optimisation, at the sender.
+    pub(super) fn set_filter(&mut self, predicate: Predicate, cache: &impl Cache) {
+        self.filter = Filter::new(predicate, self.filter.version().wrapping_add(2));
+        self.filter.publish(&self.mine, cache);
+    }
+}

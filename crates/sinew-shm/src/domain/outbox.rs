@@ -1,0 +1,386 @@
+//! One side's sending half of a channel: its blocks, and who has them.
+//!
+//! The truth about every block is here, in private memory: it is free, held (a place in the user's
+//! hand), lent (to the peer), or answered (back with a reply that nobody has read yet). Free blocks
+//! are a stack, so that the one used last is used next. A return is accepted for a lent block only.
+
+use super::Violation;
+use super::filter::Filter;
+use super::layout::{REPLY, control, statistics};
+use super::port::Cache;
+use super::ring::{Entry, Look, RingReader, RingWriter, passes};
+use crate::word::{BlockArea, Words};
+
+/// The books on one block, of either side.
+#[derive(Clone, Copy, Debug)]
+pub struct Block {
+    pub(super) state: State,
+    /// The block below in the stack of the free ones, or behind in the line of the answered ones.
+    pub(super) next: u16,
+    /// Bytes of an answer.
+    pub(super) len: u32,
+}
+
+impl Block {
+    /// Of a block that nobody has used.
+    pub const NEW: Block = Block {
+        state: State::Free,
+        next: NONE,
+        len: 0,
+    };
+}
+
+/// Where a block is. Of the peer's blocks: `Held` is with us, anything else is not.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum State {
+    Free,
+    Held,
+    Lent,
+    Answered,
+}
+
+const NONE: u16 = u16::MAX;
+
+/// Why there is no block, or a packet did not go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Denied {
+    Full,
+    TooLarge,
+    Violation(Violation),
+}
+
+impl From<Violation> for Denied {
+    fn from(violation: Violation) -> Denied {
+        Denied::Violation(violation)
+    }
+}
+
+/// From this size on a block that came back is used before one that was not used yet, because
+/// what the caches hold of it is worth more than the look at the ring of returns.
+const LARGE: u32 = 2048;
+
+pub(super) struct Outbox {
+    ring: RingWriter,
+    returns: RingReader,
+    pool: BlockArea,
+    mine: Words,
+    counts: Words,
+    theirs: Words,
+    tag: u16,
+    free_top: u16,
+    free: u16,
+    lent: u16,
+    answers: (u16, u16),
+    /// What has been published and looked after: the peer's wake word was compared.
+    flushed: u32,
+    filter: Filter,
+    full: u32,
+    too_large: u32,
+    filtered: u32,
+}
+
+impl Outbox {
+    /// `counts` is the own statistics line, `theirs` the peer's control line.
+    pub(super) fn new(
+        (ring, returns): (RingWriter, RingReader),
+        pool: BlockArea,
+        (mine, counts, theirs): (Words, Words, Words),
+        books: &mut [Block],
+    ) -> Outbox {
+        let mut outbox = Outbox {
+            ring,
+            returns,
+            pool,
+            mine,
+            counts,
+            theirs,
+            tag: 0,
+            free_top: NONE,
+            free: 0,
+            lent: 0,
+            answers: (NONE, NONE),
+            flushed: 0,
+            filter: Filter::default(),
+            full: 0,
+            too_large: 0,
+            filtered: 0,
+        };
+        for block in (0..pool.count()).rev() {
+            outbox.free(books, block);
+        }
+        outbox
+    }
+
+    /// Takes every lent block back, and empties the ring for a session of one's own.
+    pub(super) fn reset(&mut self, session: u32, books: &mut [Block], cache: &impl Cache) {
+        for block in (0..self.pool.count()).rev() {
+            let state = books.get(usize::from(block)).map(|book| book.state);
+            if matches!(state, Some(State::Lent)) {
+                self.free(books, block);
+            }
+        }
+        self.lent = 0;
+        // Answers that nobody is reading: the line holds all of them.
+        while self.answers.0 != NONE {
+            let Some(block) = self.next_answer(books) else {
+                break;
+            };
+            self.free(books, block.0);
+        }
+        self.tag = session as u16;
+        self.ring.reset(cache);
+        self.returns.reset();
+        self.flushed = 0;
+        self.filter = Filter::default();
+        self.mine.at(control::WAKE_RETURNS).set(u32::MAX);
+        self.count();
+    }
+
+    /// Bytes of a block.
+    pub(super) fn size(&self) -> u32 {
+        self.pool.size()
+    }
+
+    pub(super) fn lent(&self) -> u16 {
+        self.lent
+    }
+
+    /// Takes a block for a packet of at least `min` bytes, leaving `reserve` free ones to others.
+    #[inline]
+    pub(super) fn take(
+        &mut self,
+        books: &mut [Block],
+        min: usize,
+        reserve: u16,
+        cache: &impl Cache,
+    ) -> Result<u16, Denied> {
+        if min > self.pool.size() as usize || self.pool.count() == 0 {
+            self.too_large = self.too_large.wrapping_add(1);
+            self.counts.at(statistics::TOO_LARGE).set(self.too_large);
+            return Err(Denied::TooLarge);
+        }
+        if self.pool.size() >= LARGE && self.lent > 0 {
+            self.reclaim(books, cache)?;
+        }
+        // As many looks as free blocks are missing, at most.
+        while self.free <= reserve {
+            if !self.reclaim(books, cache)? {
+                self.full = self.full.wrapping_add(1);
+                self.counts.at(statistics::FULL).set(self.full);
+                return Err(Denied::Full);
+            }
+        }
+        let block = self.free_top;
+        let book = books.get_mut(usize::from(block)).ok_or(Denied::Full)?;
+        self.free_top = book.next;
+        book.state = State::Held;
+        self.free = self.free.wrapping_sub(1);
+        self.counts.at(statistics::FREE).set(u32::from(self.free));
+        Ok(block)
+    }
+
+    /// A taken block, for writing.
+    ///
+    /// # Safety
+    /// The block was given by [`Outbox::take`] and neither sent nor freed since, and no other
+    /// reference to it lives.
+    #[inline(always)]
+    pub(super) unsafe fn place<'a>(&self, block: u16) -> &'a mut [u8] {
+        // SAFETY: a taken block is below the count and this side's alone.
+        unsafe { self.pool.block_mut(block) }
+    }
+
+    /// Takes a taken block back unsent. `false` where it was none.
+    pub(super) fn cancel(&mut self, books: &mut [Block], block: u16) -> bool {
+        let state = books.get(usize::from(block)).map(|book| book.state);
+        let held = matches!(state, Some(State::Held));
+        if held {
+            self.free(books, block);
+            self.counts.at(statistics::FREE).set(u32::from(self.free));
+        }
+        held
+    }
+
+    /// Publishes the first `len` bytes of a taken block; `false` where the receiver's filter does
+    /// not let it through, and the block is free again. The peer is told by [`Outbox::flush`].
+    #[inline]
+    pub(super) fn send(
+        &mut self,
+        books: &mut [Block],
+        block: u16,
+        len: u32,
+        cache: &impl Cache,
+    ) -> Result<bool, Denied> {
+        let book = books.get_mut(usize::from(block));
+        let Some(book) = book.filter(|book| book.state == State::Held) else {
+            return Err(Denied::TooLarge);
+        };
+        if len > self.pool.size() {
+            self.cancel(books, block);
+            return Err(Denied::TooLarge);
+        }
+        if self.filter.is_set() {
+            // SAFETY: the block is held: nobody writes it while it is looked at here.
+            let packet = unsafe { self.pool.block(block, len) };
+            if !self.filter.passes(packet) {
+                self.cancel(books, block);
+                self.filtered = self.filtered.wrapping_add(1);
+                self.counts.at(statistics::FILTERED).set(self.filtered);
+                return Ok(false);
+            }
+        }
+        book.state = State::Lent;
+        self.lent = self.lent.wrapping_add(1);
+        let (at, bytes) = self.pool.bytes(block, len);
+        cache.clean(at, bytes);
+        let entry = Entry {
+            block,
+            tag: self.tag,
+            len,
+            flags: 0,
+        };
+        self.ring.put(entry, cache);
+        self.counts.at(statistics::SENT).set(self.ring.at());
+        Ok(true)
+    }
+
+    /// Whether something was published since the last [`Outbox::flushed`].
+    #[inline(always)]
+    pub(super) fn is_unflushed(&self) -> bool {
+        self.flushed != self.ring.at()
+    }
+
+    /// Whether the peer waits for one of the packets published since the last call. The fence
+    /// between is the caller's.
+    #[inline(always)]
+    pub(super) fn flush(&mut self) -> bool {
+        let from = core::mem::replace(&mut self.flushed, self.ring.at());
+        let wake = self.theirs.at(control::WAKE_PACKETS).get();
+        self.filter.refresh(&self.theirs);
+        passes(wake, from, self.flushed)
+    }
+
+    /// Takes up one return. `false` where there is none.
+    #[inline]
+    pub(super) fn reclaim(
+        &mut self,
+        books: &mut [Block],
+        cache: &impl Cache,
+    ) -> Result<bool, Violation> {
+        let entry = match self.returns.look(cache) {
+            Look::Empty => return Ok(false),
+            Look::Garbage => return Err(Violation::Sequence),
+            Look::New(entry) => entry,
+        };
+        self.returns.advance();
+        self.counts.at(statistics::RECLAIMED).set(self.returns.at());
+        if entry.tag != self.tag {
+            return Err(Violation::Session);
+        }
+        let book = books
+            .get_mut(usize::from(entry.block))
+            .filter(|book| book.state == State::Lent)
+            .ok_or(Violation::NotLent)?;
+        self.lent = self.lent.wrapping_sub(1);
+        if entry.flags & REPLY == 0 {
+            self.free(books, entry.block);
+            return Ok(true);
+        }
+        if entry.len > self.pool.size() {
+            self.free(books, entry.block);
+            return Err(Violation::Length);
+        }
+        book.state = State::Answered;
+        book.len = entry.len;
+        book.next = NONE;
+        let last = core::mem::replace(&mut self.answers.1, entry.block);
+        match books.get_mut(usize::from(last)) {
+            Some(last) if self.answers.0 != NONE => last.next = entry.block,
+            _ => self.answers.0 = entry.block,
+        }
+        Ok(true)
+    }
+
+    /// The oldest answer that nobody has taken: its block, which is then held, and its length.
+    pub(super) fn take_answer(
+        &mut self,
+        books: &mut [Block],
+        cache: &impl Cache,
+    ) -> Result<Option<(u16, u32)>, Violation> {
+        // Returns without an answer may lie before it: as many as are lent, at most.
+        while self.answers.0 == NONE && self.reclaim(books, cache)? {}
+        Ok(self.next_answer(books).inspect(|&(block, len)| {
+            let (at, bytes) = self.pool.bytes(block, len);
+            cache.invalidate(at, bytes);
+        }))
+    }
+
+    fn next_answer(&mut self, books: &mut [Block]) -> Option<(u16, u32)> {
+        let block = self.answers.0;
+        let book = books.get_mut(usize::from(block))?;
+        book.state = State::Held;
+        self.answers.0 = book.next;
+        Some((block, book.len))
+    }
+
+    /// An answer in the own block `block`, which the user holds.
+    ///
+    /// # Safety
+    /// The block was given by [`Outbox::take_answer`] and not freed since, and the peer writes it no
+    /// more: both sides trust each other.
+    pub(super) unsafe fn answer<'a>(&self, block: u16, len: u32) -> &'a [u8] {
+        // SAFETY: as the caller says.
+        unsafe { self.pool.block(block, len) }
+    }
+
+    /// Blocks that can be taken without a look at the returns.
+    pub(super) fn room(&self) -> u16 {
+        self.free
+    }
+
+    /// Whether returns wait that were not taken up.
+    pub(super) fn has_returns(&self, cache: &impl Cache) -> bool {
+        self.lent > 0 && self.returns.has_news(0, cache)
+    }
+
+    /// Whether an answer waits.
+    pub(super) fn has_answer(&self, cache: &impl Cache) -> bool {
+        self.answers.0 != NONE || self.has_returns(cache)
+    }
+
+    /// Asks the peer to ring at the next return. The fence after it is the caller's.
+    pub(super) fn arm(&self) {
+        self.mine.at(control::WAKE_RETURNS).set(self.returns.at());
+    }
+
+    fn free(&mut self, books: &mut [Block], block: u16) {
+        if let Some(book) = books.get_mut(usize::from(block)) {
+            book.state = State::Free;
+            book.next = self.free_top;
+            self.free_top = block;
+            self.free = self.free.wrapping_add(1);
+        }
+    }
+
+    fn count(&self) {
+        self.counts.at(statistics::SENT).set(self.ring.at());
+        self.counts.at(statistics::RECLAIMED).set(self.returns.at());
+        self.counts.at(statistics::FREE).set(u32::from(self.free));
+    }
+
+    /// Every block is in exactly one place, and the counts say so.
+    pub(super) fn check(&self, books: &[Block]) -> bool {
+        let count = |state| books.iter().filter(|book| book.state == state).count();
+        let (mut in_stack, mut at) = (0, self.free_top);
+        while let Some(book) = books.get(usize::from(at)) {
+            in_stack += 1;
+            at = book.next;
+            if book.state != State::Free || in_stack > books.len() {
+                return false;
+            }
+        }
+        in_stack == usize::from(self.free)
+            && in_stack == count(State::Free)
+            && count(State::Lent) == usize::from(self.lent)
+    }
+}

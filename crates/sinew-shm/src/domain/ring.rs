@@ -1,0 +1,149 @@
+//! A ring of entries from one side to the other: packets, or returns.
+//!
+//! Positions run freely. An entry carries its position + 1, stored last with release: one look at
+//! one line tells whether it is there and what it says. Where the entry of the lap before still
+//! stands, nothing has come; anything else is a violation. The ring has at least as many entries as
+//! there are blocks, so the writer never overtakes the reader: there is no other limit to look at.
+
+use super::layout::entry::{BLOCK, FLAGS, LEN, SEQUENCE};
+use super::port::Cache;
+use crate::word::{ENTRY_LOAD, ENTRY_STORE, RingArea};
+
+/// What an entry says. Of a foreign one nothing is checked yet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub block: u16,
+    /// Low half of the session of the block's owner.
+    pub tag: u16,
+    pub len: u32,
+    pub flags: u32,
+}
+
+/// What stands at the reader's position.
+pub(super) enum Look {
+    Empty,
+    New(Entry),
+    /// Neither this lap's entry nor the last one's.
+    Garbage,
+}
+
+/// The writing side of a ring.
+pub(super) struct RingWriter {
+    area: RingArea,
+    /// Position of the next entry.
+    at: u32,
+}
+
+impl RingWriter {
+    pub(super) fn new(area: RingArea) -> RingWriter {
+        RingWriter { area, at: 0 }
+    }
+
+    #[inline(always)]
+    pub(super) fn at(&self) -> u32 {
+        self.at
+    }
+
+    /// Empties the ring for a new session. Its steps are bounded by the own capacity.
+    pub(super) fn reset(&mut self, cache: &impl Cache) {
+        let capacity = self.area.capacity();
+        for position in 0..capacity {
+            let words = self.area.entry(position);
+            words[SEQUENCE].set(position.wrapping_add(1).wrapping_sub(capacity));
+            words[BLOCK].set(0);
+            words[LEN].set(0);
+            words[FLAGS].set(0);
+            let (at, len) = self.area.bytes(position);
+            cache.clean(at, len);
+        }
+        self.at = 0;
+    }
+
+    /// Publishes an entry.
+    #[inline(always)]
+    pub(super) fn put(&mut self, entry: Entry, cache: &impl Cache) {
+        let words = self.area.entry(self.at);
+        let (at, len) = self.area.bytes(self.at);
+        words[BLOCK].set(u32::from(entry.block) | u32::from(entry.tag) << 16);
+        words[LEN].set(entry.len);
+        words[FLAGS].set(entry.flags);
+        // The words must be in memory before the number is.
+        cache.clean(at, len);
+        self.at = self.at.wrapping_add(1);
+        words[SEQUENCE].store(self.at, ENTRY_STORE);
+        cache.clean(at, len);
+    }
+}
+
+/// The reading side of a ring.
+pub(super) struct RingReader {
+    area: RingArea,
+    /// Position of the next entry.
+    at: u32,
+}
+
+impl RingReader {
+    pub(super) fn new(area: RingArea) -> RingReader {
+        RingReader { area, at: 0 }
+    }
+
+    #[inline(always)]
+    pub(super) fn at(&self) -> u32 {
+        self.at
+    }
+
+    pub(super) fn reset(&mut self) {
+        self.at = 0;
+    }
+
+    /// Whether something other than the lap before stands `ahead` positions on.
+    #[inline(always)]
+    pub(super) fn has_news(&self, ahead: u32, cache: &impl Cache) -> bool {
+        let position = self.at.wrapping_add(ahead);
+        let (at, len) = self.area.bytes(position);
+        cache.invalidate(at, len);
+        self.area.entry(position)[SEQUENCE].get() != self.last_lap().wrapping_add(ahead)
+    }
+
+    /// What stands at the position. Each word is read once.
+    #[inline(always)]
+    pub(super) fn look(&self, cache: &impl Cache) -> Look {
+        let words = self.area.entry(self.at);
+        let (at, len) = self.area.bytes(self.at);
+        cache.invalidate(at, len);
+        let sequence = words[SEQUENCE].load(ENTRY_LOAD);
+        if sequence != self.at.wrapping_add(1) {
+            return if sequence == self.last_lap() {
+                Look::Empty
+            } else {
+                Look::Garbage
+            };
+        }
+        // The line may have been fetched before its other words were there.
+        cache.invalidate(at, len);
+        let block = words[BLOCK].get();
+        Look::New(Entry {
+            block: block as u16,
+            tag: (block >> 16) as u16,
+            len: words[LEN].get(),
+            flags: words[FLAGS].get(),
+        })
+    }
+
+    /// Goes on to the next position.
+    #[inline(always)]
+    pub(super) fn advance(&mut self) {
+        self.at = self.at.wrapping_add(1);
+    }
+
+    #[inline(always)]
+    fn last_lap(&self) -> u32 {
+        self.at.wrapping_add(1).wrapping_sub(self.area.capacity())
+    }
+}
+
+/// Whether a wake word lies among the positions `from..to` that have just been published.
+#[inline(always)]
+pub(super) fn passes(wake: u32, from: u32, to: u32) -> bool {
+    wake.wrapping_sub(from) < to.wrapping_sub(from)
+}

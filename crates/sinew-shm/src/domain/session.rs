@@ -1,0 +1,428 @@
+//! Who is there: the handshake by which two sides come up in either order, and find each other's
+//! restart, as often as it happens.
+//!
+//! A side that opens takes a new session number. The link is up for a side while the peer is ready,
+//! has acknowledged this side's session, and this side has acknowledged the peer's. A side
+//! acknowledges only after it has taken its blocks back and emptied its rings, and sends only while
+//! up; so nothing of an earlier session is taken for something of this one.
+//!
+//! A look at the peer reads its session first and last, and counts only if both are the same.
+
+use super::config::{Config, MAJOR, MINOR, Role, Trust};
+use super::layout::{self, PROBE, directory, identity, life, session};
+use super::port::Cache;
+use super::{Difference, Field};
+use crate::word::{SESSION_LOAD, SESSION_STORE, Segment, Words};
+
+/// The states of a side, as they stand in its segment.
+pub(super) mod state {
+    pub const DOWN: u32 = 0;
+    pub const OPENING: u32 = 1;
+    pub const READY: u32 = 2;
+    pub const DRAINING: u32 = 3;
+    pub const FAULT: u32 = 4;
+}
+
+/// In the words of the features: this side has a barrier that reaches the peer's processor.
+const BARRIER: u32 = 1;
+
+#[derive(Clone, Copy)]
+struct Lines {
+    identity: Words,
+    session: Words,
+    life: Words,
+}
+
+impl Lines {
+    fn of(segment: &Segment) -> Option<Lines> {
+        Some(Lines {
+            identity: segment.words(layout::IDENTITY)?,
+            session: segment.words(layout::SESSION)?,
+            life: segment.words(layout::LIFE)?,
+        })
+    }
+}
+
+pub(super) struct Session {
+    mine: Lines,
+    theirs: Lines,
+    /// This side's session.
+    me: u32,
+    /// The peer's session that this side has acknowledged; 0 for none.
+    peer: u32,
+    offered: u32,
+    /// Both sides offer a barrier.
+    has_barrier: bool,
+    heartbeat: u32,
+}
+
+/// What a look at the peer tells.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Seen {
+    /// The peer changes its words at this moment: look again.
+    Later,
+    /// Nobody is there, or not yet.
+    Absent,
+    /// It has closed the link in order.
+    Closed,
+    /// It has given up on this side's behaviour.
+    Fault,
+    /// It does not fit.
+    Refused(Difference),
+    /// It is ready, and its session is not the one that was acknowledged.
+    New(u32),
+    /// It is ready in the session that was acknowledged, and has not acknowledged this side's.
+    Waiting,
+    /// The link is up. `draining`: the peer wants no more packets.
+    Up { draining: bool },
+}
+
+impl Session {
+    /// The words of both sides; `None` where a segment is too short.
+    pub(super) fn new(mine: &Segment, theirs: &Segment, offers_barrier: bool) -> Option<Session> {
+        Some(Session {
+            mine: Lines::of(mine)?,
+            theirs: Lines::of(theirs)?,
+            me: 0,
+            peer: 0,
+            offered: if offers_barrier { BARRIER } else { 0 },
+            has_barrier: false,
+            heartbeat: 0,
+        })
+    }
+
+    pub(super) fn me(&self) -> u32 {
+        self.me
+    }
+
+    /// Whether the side that sleeps orders memory for the side that sends.
+    #[inline(always)]
+    pub(super) fn has_barrier(&self) -> bool {
+        self.has_barrier
+    }
+
+    /// Begins a session: takes the segment's identity away. `empty` then empties rings and wake
+    /// words, and [`Session::ready`] puts the identity back.
+    pub(super) fn open(&mut self, cache: &impl Cache) {
+        // The one look at an own word: the session of whoever had this segment before.
+        invalidate(&self.mine.session, cache);
+        let old = self.mine.session.at(session::SESSION).get();
+        invalidate(&self.theirs.session, cache);
+        let known = self.theirs.session.at(session::ACKNOWLEDGED).get();
+        self.me = next(old, known);
+        self.peer = 0;
+        self.has_barrier = false;
+        self.put(session::STATE, state::OPENING, cache);
+        let magic = self.mine.identity.at(identity::MAGIC);
+        magic.store(0, SESSION_STORE);
+        clean(&self.mine.identity, cache);
+        self.put(session::ACKNOWLEDGED, 0, cache);
+        self.put(session::SESSION, self.me, cache);
+        self.put(session::FAULT, 0, cache);
+    }
+
+    /// Tells the peer what this side is, and that it is ready. The own rings are empty.
+    pub(super) fn ready(&self, config: &Config<'_>, role: Role, hash: u32, cache: &impl Cache) {
+        let word = |index, value| self.mine.identity.at(index).set(value);
+        word(identity::VERSION, version());
+        word(identity::PROBE, PROBE);
+        word(identity::LENGTH, layout::segment_len(config, role) as u32);
+        word(identity::SHAPE, shape(config, role));
+        word(identity::DIRECTORY, layout::DIRECTORY);
+        word(identity::HASH, hash);
+        word(identity::OFFERED, self.offered);
+        word(identity::ACCEPTED, 0);
+        clean(&self.mine.identity, cache);
+        let magic = self.mine.identity.at(identity::MAGIC);
+        magic.store(layout::MAGIC, SESSION_STORE);
+        clean(&self.mine.identity, cache);
+        self.put(session::STATE, state::READY, cache);
+    }
+
+    /// Looks at the peer. All of its words are read once, between two looks at its session.
+    pub(super) fn look(
+        &self,
+        config: &Config<'_>,
+        role: Role,
+        hash: u32,
+        peer: &Segment,
+        cache: &impl Cache,
+    ) -> Seen {
+        invalidate(&self.theirs.session, cache);
+        invalidate(&self.theirs.identity, cache);
+        let word = |index| self.theirs.session.at(index).load(SESSION_LOAD);
+        let found = word(session::SESSION);
+        let state = word(session::STATE);
+        let acknowledged = word(session::ACKNOWLEDGED);
+        let magic = self.theirs.identity.at(identity::MAGIC).load(SESSION_LOAD);
+        let seen = if magic == 0 || found == 0 || state == state::OPENING {
+            Seen::Absent
+        } else if found != self.peer {
+            match self.differs(config, role, hash, magic, peer, cache) {
+                Some(difference) => Seen::Refused(difference),
+                None if state == state::READY => Seen::New(found),
+                None => Seen::Absent,
+            }
+        } else {
+            match state {
+                state::DOWN => Seen::Closed,
+                state::FAULT => Seen::Fault,
+                _ if acknowledged != self.me => Seen::Waiting,
+                _ => Seen::Up {
+                    draining: state == state::DRAINING,
+                },
+            }
+        };
+        invalidate(&self.theirs.session, cache);
+        if word(session::SESSION) == found {
+            seen
+        } else {
+            Seen::Later
+        }
+    }
+
+    /// Whether the session words are still those of a link that is up; cheap enough for every poll.
+    #[inline(always)]
+    pub(super) fn is_still_up(&self, cache: &impl Cache) -> bool {
+        invalidate(&self.theirs.session, cache);
+        let word = |index| self.theirs.session.at(index).get();
+        word(session::SESSION) == self.peer
+            && word(session::ACKNOWLEDGED) == self.me
+            && word(session::STATE) == state::READY
+    }
+
+    /// Acknowledges a session of the peer's: the own rings are empty and the own blocks back.
+    pub(super) fn acknowledge(&mut self, found: u32, cache: &impl Cache) {
+        self.peer = found;
+        let offered = self.theirs.identity.at(identity::OFFERED).get();
+        self.has_barrier = offered & self.offered & BARRIER != 0;
+        let accepted = self.mine.identity.at(identity::ACCEPTED);
+        accepted.set(if self.has_barrier { BARRIER } else { 0 });
+        clean(&self.mine.identity, cache);
+        self.put(session::ACKNOWLEDGED, found, cache);
+    }
+
+    /// Writes this side's state.
+    pub(super) fn set_state(&self, state: u32, cache: &impl Cache) {
+        self.put(session::STATE, state, cache);
+    }
+
+    /// Writes what was wrong, and the state of a fault.
+    pub(super) fn fault(&self, code: u32, cache: &impl Cache) {
+        self.mine.session.at(session::FAULT).set(code);
+        self.put(session::STATE, state::FAULT, cache);
+    }
+
+    /// One more sign of life.
+    pub(super) fn beat(&mut self, cache: &impl Cache) {
+        self.heartbeat = self.heartbeat.wrapping_add(1);
+        self.mine.life.at(life::HEARTBEAT).set(self.heartbeat);
+        clean(&self.mine.life, cache);
+    }
+
+    /// The peer's signs of life so far.
+    pub(super) fn peer_beat(&self, cache: &impl Cache) -> u32 {
+        invalidate(&self.theirs.life, cache);
+        self.theirs.life.at(life::HEARTBEAT).get()
+    }
+
+    /// The first thing in which the peer's segment differs from what this side expects.
+    fn differs(
+        &self,
+        config: &Config<'_>,
+        role: Role,
+        hash: u32,
+        magic: u32,
+        peer: &Segment,
+        cache: &impl Cache,
+    ) -> Option<Difference> {
+        let word = |index| self.theirs.identity.at(index).load(SESSION_LOAD);
+        let at = |field, ours: u32, theirs: u32| {
+            (ours != theirs).then_some(Difference {
+                field,
+                channel: None,
+                ours,
+                theirs,
+            })
+        };
+        let probe = word(identity::PROBE);
+        if magic == layout::MAGIC.swap_bytes() || probe == PROBE.swap_bytes() {
+            return at(Field::ByteOrder, PROBE, PROBE.swap_bytes());
+        }
+        let (ours, theirs) = (shape(config, role.peer()), word(identity::SHAPE));
+        let byte = |word: u32, index: usize| u32::from(word.to_le_bytes()[index]);
+        at(Field::Magic, layout::MAGIC, magic)
+            .or_else(|| at(Field::ByteOrder, PROBE, probe))
+            .or_else(|| {
+                at(
+                    Field::Version,
+                    u32::from(MAJOR),
+                    word(identity::VERSION) >> 16,
+                )
+            })
+            .or_else(|| at(Field::Line, byte(ours, 0), byte(theirs, 0)))
+            .or_else(|| at(Field::Role, byte(ours, 1), byte(theirs, 1)))
+            .or_else(|| at(Field::Channels, byte(ours, 2), byte(theirs, 2)))
+            .or_else(|| at(Field::Trust, byte(ours, 3), byte(theirs, 3)))
+            .or_else(|| {
+                let theirs = word(identity::HASH);
+                if theirs == hash {
+                    return None;
+                }
+                differs_in_directory(config, role.peer(), peer, cache)
+                    .or_else(|| at(Field::Hash, hash, theirs))
+            })
+            .or_else(|| {
+                let ours = layout::segment_len(config, role.peer()) as u32;
+                at(Field::Length, ours, word(identity::LENGTH))
+            })
+            .or_else(|| {
+                at(
+                    Field::Directory,
+                    layout::DIRECTORY,
+                    word(identity::DIRECTORY),
+                )
+            })
+    }
+
+    fn put(&self, index: usize, value: u32, cache: &impl Cache) {
+        self.mine.session.at(index).store(value, SESSION_STORE);
+        clean(&self.mine.session, cache);
+    }
+}
+
+/// The words of a channel's directory entry in the segment of `role`.
+fn entry(config: &Config<'_>, role: Role, index: usize) -> Option<[(Field, usize, u32); 19]> {
+    use Field as F;
+    let channel = config.channels.get(index)?;
+    let parts = layout::parts(config, role, index);
+    let (pool, peer) = (channel.pool(role), channel.pool(role.peer()));
+    let kind = u32::from(super::config::KIND_QUEUE);
+    let id = u32::from(channel.id) | kind << 16 | u32::from(channel.priority) << 24;
+    let blocks = u32::from(pool.blocks) | parts.ring_log2 << 16 | u32::from(channel.replies) << 24;
+    let peer_blocks = u32::from(peer.blocks) | parts.returns_log2 << 16;
+    let word = |bytes: &[u8; 16], at: usize| {
+        let bytes = bytes.get(4 * at..).and_then(<[u8]>::first_chunk);
+        bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes))
+    };
+    let (uuid, name) = (channel.uuid.to_le_bytes(), channel.name.0);
+    Some([
+        (F::Id, directory::ID, id),
+        (F::Blocks, directory::BLOCKS, blocks),
+        (F::Size, directory::SIZE, pool.size),
+        (F::PeerBlocks, directory::PEER_BLOCKS, peer_blocks),
+        (F::PeerSize, directory::PEER_SIZE, peer.size),
+        (F::Type, directory::TYPE, channel.type_hash),
+        (F::Name, directory::NAME, word(&name, 0)),
+        (F::Name, directory::NAME + 1, word(&name, 1)),
+        (F::Name, directory::NAME + 2, word(&name, 2)),
+        (F::Name, directory::NAME + 3, word(&name, 3)),
+        (F::Uuid, directory::UUID, word(&uuid, 0)),
+        (F::Uuid, directory::UUID + 1, word(&uuid, 1)),
+        (F::Uuid, directory::UUID + 2, word(&uuid, 2)),
+        (F::Uuid, directory::UUID + 3, word(&uuid, 3)),
+        (F::Directory, directory::CONTROL, parts.control),
+        (F::Directory, directory::STATISTICS, parts.statistics),
+        (F::Directory, directory::RING, parts.ring),
+        (F::Directory, directory::RETURNS, parts.returns),
+        (F::Directory, directory::POOL, parts.pool),
+    ])
+}
+
+/// The directory entry of a channel is two lines of words.
+fn entry_word(segment: &Segment, index: usize, word: usize) -> Option<(Words, usize)> {
+    let at = layout::DIRECTORY + index as u32 * layout::DIRECTORY_ENTRY + (word as u32 / 16) * 64;
+    Some((segment.words(at)?, word % 16))
+}
+
+/// Writes the own directory.
+pub(super) fn write_directory(config: &Config<'_>, role: Role, mine: &Segment, cache: &impl Cache) {
+    for index in 0..config.channels.len() {
+        for (_, word, value) in entry(config, role, index).into_iter().flatten() {
+            if let Some((words, at)) = entry_word(mine, index, word) {
+                words.at(at).set(value);
+                clean(&words, cache);
+            }
+        }
+    }
+}
+
+#[cold]
+fn differs_in_directory(
+    config: &Config<'_>,
+    role: Role,
+    peer: &Segment,
+    cache: &impl Cache,
+) -> Option<Difference> {
+    (0..config.channels.len()).find_map(|index| {
+        let words = entry(config, role, index)?;
+        words.into_iter().find_map(|(field, word, ours)| {
+            let (line, at) = entry_word(peer, index, word)?;
+            invalidate(&line, cache);
+            let theirs = line.at(at).get();
+            (theirs != ours).then_some(Difference {
+                field,
+                channel: config.channels.get(index).map(|channel| channel.id),
+                ours,
+                theirs,
+            })
+        })
+    })
+}
+
+const fn version() -> u32 {
+    (MAJOR as u32) << 16 | MINOR as u32
+}
+
+const fn shape(config: &Config<'_>, role: Role) -> u32 {
+    let role = match role {
+        Role::First => 0,
+        Role::Second => 1,
+    };
+    let trust = match config.trust {
+        Trust::None => 0,
+        Trust::Mutual => 1,
+    };
+    u32::from_le_bytes([config.line_log2, role, config.channels.len() as u8, trust])
+}
+
+/// A session that the peer does not take for an earlier one: its low half, which entries carry, is
+/// not 0, not that of the last one, and not that of the one the peer knows.
+fn next(old: u32, known: u32) -> u32 {
+    let mut new = old.wrapping_add(1);
+    // One step past each of the three, at most.
+    for _ in 0..3 {
+        if matches!(new as u16, low if low == 0 || low == old as u16 || low == known as u16) {
+            new = new.wrapping_add(1);
+        }
+    }
+    new
+}
+
+#[inline(always)]
+fn clean(words: &Words, cache: &impl Cache) {
+    let (at, len) = words.bytes();
+    cache.clean(at, len);
+}
+
+#[inline(always)]
+fn invalidate(words: &Words, cache: &impl Cache) {
+    let (at, len) = words.bytes();
+    cache.invalidate(at, len);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::next;
+
+    #[test]
+    fn a_new_session_differs_from_the_old_and_from_the_known_one_in_its_low_half() {
+        for old in [0, 1, 0xFFFE, 0xFFFF, 0x1_0000, u32::MAX - 1, u32::MAX] {
+            for known in (0..4).map(|step| old.wrapping_add(step)).chain([0, 7]) {
+                let new = next(old, known);
+                let low = new as u16;
+                assert!(low != 0 && low != old as u16 && low != known as u16);
+            }
+        }
+    }
+}

@@ -1,0 +1,435 @@
+//! Memory that two domains share: words, rings and blocks at checked places of a segment.
+//!
+//! A place is checked once, when a view of it is made; the views reach nothing outside of it,
+//! whatever index they are given. Words are little-endian on every core.
+
+use core::ptr::NonNull;
+
+#[cfg(not(loom))]
+use core::sync::atomic::AtomicUsize;
+
+use super::{AtomicU32, Ordering, Point};
+#[cfg(loom)]
+use loom::cell::UnsafeCell;
+
+/// Memory for one segment inside a program, aligned as a segment must be.
+#[derive(Clone, Copy)]
+#[repr(C, align(256))]
+pub struct Line([u8; 256]);
+
+impl Line {
+    /// Bytes of one line.
+    pub const SIZE: usize = 256;
+    /// A line of zeros.
+    pub const ZERO: Line = Line([0; 256]);
+
+    /// How many lines hold `bytes` bytes.
+    pub const fn count(bytes: usize) -> usize {
+        bytes.div_ceil(Line::SIZE)
+    }
+}
+
+/// Memory of one segment: an address and a length. Copies are the same memory.
+#[derive(Clone, Copy)]
+pub struct Segment {
+    words: NonNull<AtomicU32>,
+    bytes: NonNull<u8>,
+    len: u32,
+    /// For loom, which has to see each use of a block.
+    #[cfg(loom)]
+    uses: NonNull<UnsafeCell<()>>,
+}
+
+// SAFETY: a segment is only an address; what may be done with it is up to who uses it: words are
+// atomic, and blocks are reached by the code of `domain` alone, which says whose they are.
+unsafe impl Send for Segment {}
+// SAFETY: as above.
+unsafe impl Sync for Segment {}
+
+impl Segment {
+    /// The bytes of a line to which every segment is aligned.
+    pub const ALIGN: usize = 64;
+
+    /// Memory at an address, for maps of an operating system and regions of a chip.
+    ///
+    /// `None` where the address is not aligned to [`Segment::ALIGN`] or the length is 2 GiB or more.
+    ///
+    /// # Safety
+    /// * `len` bytes at `base` can be read, and written where this segment is used as the own one
+    ///   or as the exchange segment, for as long as any copy of it is used.
+    /// * Nothing else in this program makes references into them. Other programs and cores may
+    ///   read and write them at any time, as the protocol says or not.
+    #[cfg(not(loom))]
+    pub unsafe fn from_raw(base: NonNull<u8>, len: usize) -> Option<Segment> {
+        let len = u32::try_from(len).ok().filter(|&len| len <= 1 << 31)?;
+        base.addr()
+            .get()
+            .is_multiple_of(Self::ALIGN)
+            .then_some(Segment {
+                words: base.cast(),
+                bytes: base,
+                len,
+            })
+    }
+
+    /// Memory of this program, for a link between two of its threads, tasks or images.
+    #[cfg(not(loom))]
+    pub fn from_lines(lines: &'static mut [Line]) -> Segment {
+        let len = size_of_val(lines).min(1 << 31) as u32;
+        let bytes = NonNull::from(lines).cast::<u8>();
+        Segment {
+            words: bytes.cast(),
+            bytes,
+            len,
+        }
+    }
+
+    /// As the other one; loom keeps words, bytes and uses apart.
+    #[cfg(loom)]
+    pub fn from_lines(lines: &'static mut [Line]) -> Segment {
+        use std::boxed::Box;
+        let len = size_of_val(lines) as u32;
+        let words: std::vec::Vec<_> = (0..len / 4).map(|_| AtomicU32::new(0)).collect();
+        let uses: std::vec::Vec<_> = (0..len / 64).map(|_| UnsafeCell::new(())).collect();
+        Segment {
+            words: NonNull::from(Box::leak(words.into_boxed_slice())).cast(),
+            bytes: NonNull::from(lines).cast(),
+            len,
+            uses: NonNull::from(Box::leak(uses.into_boxed_slice())).cast(),
+        }
+    }
+
+    /// Bytes of it.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// The address of its first byte.
+    pub fn base(&self) -> NonNull<u8> {
+        self.bytes
+    }
+
+    fn holds(&self, offset: u32, len: u64, align: u32) -> bool {
+        offset.is_multiple_of(align) && u64::from(offset) + len <= u64::from(self.len)
+    }
+
+    fn word_at(&self, offset: u32) -> NonNull<AtomicU32> {
+        // SAFETY: callers have checked that the offset lies inside.
+        unsafe { self.words.add(offset as usize / 4) }
+    }
+
+    /// The 16 words at an offset that is aligned to 64 bytes.
+    pub(crate) fn words(&self, offset: u32) -> Option<Words> {
+        self.holds(offset, 64, 64)
+            .then(|| Words(self.word_at(offset).cast()))
+    }
+
+    /// A ring of `1 << log2` entries of four words.
+    pub(crate) fn ring(&self, offset: u32, log2: u32) -> Option<RingArea> {
+        let count = 1u64.checked_shl(log2)?;
+        self.holds(offset, count * 16, 64).then(|| RingArea {
+            first: self.word_at(offset).cast(),
+            mask: (count - 1) as u32,
+        })
+    }
+
+    /// `count` blocks of `size` bytes, `stride` apart.
+    pub(crate) fn blocks(
+        &self,
+        offset: u32,
+        stride: u32,
+        size: u32,
+        count: u16,
+    ) -> Option<BlockArea> {
+        let fits = size <= stride
+            && stride.is_multiple_of(64)
+            && self.holds(offset, u64::from(stride) * u64::from(count), 64);
+        fits.then(|| BlockArea {
+            // SAFETY: just checked that it lies inside.
+            first: unsafe { self.bytes.add(offset as usize) },
+            #[cfg(loom)]
+            // SAFETY: there is one for each 64 bytes.
+            uses: unsafe { self.uses.add(offset as usize / 64) },
+            stride,
+            size,
+            count,
+        })
+    }
+}
+
+/// A word that one side writes and both read.
+#[repr(transparent)]
+pub(crate) struct SharedWord(AtomicU32);
+
+impl SharedWord {
+    /// Reads a word that orders nothing.
+    #[inline(always)]
+    pub(crate) fn get(&self) -> u32 {
+        u32::from_le(self.0.load(Ordering::Relaxed))
+    }
+
+    /// Writes a word that orders nothing.
+    #[inline(always)]
+    pub(crate) fn set(&self, value: u32) {
+        self.0.store(value.to_le(), Ordering::Relaxed);
+    }
+
+    /// Reads a word of the other side.
+    #[inline(always)]
+    pub(crate) fn load(&self, point: Point) -> u32 {
+        u32::from_le(self.0.load(point.order()))
+    }
+
+    /// Publishes a word of one's own.
+    #[inline(always)]
+    pub(crate) fn store(&self, value: u32, point: Point) {
+        self.0.store(value.to_le(), point.order());
+    }
+
+    /// For the kernel, which sleeps on it.
+    #[cfg(all(feature = "std", not(loom)))]
+    #[allow(dead_code)]
+    pub(crate) fn as_atomic(&self) -> &AtomicU32 {
+        &self.0
+    }
+}
+
+/// The 16 words of one line.
+#[derive(Clone, Copy)]
+pub(crate) struct Words(NonNull<[SharedWord; 16]>);
+
+// SAFETY: words are atomic; that their memory lives on is the contract of the segment.
+unsafe impl Send for Words {}
+// SAFETY: as above.
+unsafe impl Sync for Words {}
+
+impl Words {
+    /// The word at an index of `layout`; indices wrap at 16.
+    #[inline(always)]
+    pub(crate) fn at(&self, index: usize) -> &SharedWord {
+        // SAFETY: the place was checked when the view was made, and its memory lives as long as
+        // the segment is used; the words are atomic, so that foreign writers are no data race.
+        let words = unsafe { self.0.as_ref() };
+        &words[index & 15]
+    }
+
+    /// The bytes, for cache maintenance.
+    pub(crate) fn bytes(&self) -> (NonNull<u8>, usize) {
+        (self.0.cast(), 64)
+    }
+}
+
+/// The entries of a ring.
+#[derive(Clone, Copy)]
+pub(crate) struct RingArea {
+    first: NonNull<[SharedWord; 4]>,
+    mask: u32,
+}
+
+// SAFETY: words are atomic; that their memory lives on is the contract of the segment.
+unsafe impl Send for RingArea {}
+// SAFETY: as above.
+unsafe impl Sync for RingArea {}
+
+impl RingArea {
+    pub(crate) fn capacity(&self) -> u32 {
+        self.mask.wrapping_add(1)
+    }
+
+    /// The entry of a position; positions wrap at the capacity.
+    #[inline(always)]
+    pub(crate) fn entry(&self, position: u32) -> &[SharedWord; 4] {
+        // SAFETY: the mask keeps the index below the capacity, which was checked to fit when the
+        // view was made; the words are atomic.
+        unsafe { self.first.add((position & self.mask) as usize).as_ref() }
+    }
+
+    /// The bytes of an entry, for cache maintenance.
+    #[inline(always)]
+    pub(crate) fn bytes(&self, position: u32) -> (NonNull<u8>, usize) {
+        (NonNull::from(self.entry(position)).cast(), 16)
+    }
+}
+
+/// The blocks of a pool.
+#[derive(Clone, Copy)]
+pub(crate) struct BlockArea {
+    first: NonNull<u8>,
+    stride: u32,
+    size: u32,
+    count: u16,
+    #[cfg(loom)]
+    uses: NonNull<UnsafeCell<()>>,
+}
+
+// SAFETY: it is only an address; see `Segment`.
+unsafe impl Send for BlockArea {}
+// SAFETY: as above.
+unsafe impl Sync for BlockArea {}
+
+impl BlockArea {
+    /// Bytes of one block.
+    #[inline(always)]
+    pub(crate) fn size(&self) -> u32 {
+        self.size
+    }
+
+    /// Blocks.
+    #[inline(always)]
+    pub(crate) fn count(&self) -> u16 {
+        self.count
+    }
+
+    #[inline(always)]
+    fn at(&self, block: u16) -> NonNull<u8> {
+        debug_assert!(block < self.count);
+        // SAFETY: callers give blocks below the count, for which the place was checked.
+        unsafe { self.first.add(block as usize * self.stride as usize) }
+    }
+
+    /// The first `len` bytes of a block, for cache maintenance.
+    #[inline(always)]
+    pub(crate) fn bytes(&self, block: u16, len: u32) -> (NonNull<u8>, usize) {
+        (self.at(block), len.min(self.size) as usize)
+    }
+
+    /// A block for writing.
+    ///
+    /// # Safety
+    /// The block is below the count, this side may write it, and no other reference to it lives.
+    #[inline(always)]
+    pub(crate) unsafe fn block_mut<'a>(&self, block: u16) -> &'a mut [u8] {
+        self.track(block, true);
+        // SAFETY: the place was checked when the view was made; the rest is up to the caller.
+        unsafe { core::slice::from_raw_parts_mut(self.at(block).as_ptr(), self.size as usize) }
+    }
+
+    /// The first `len` bytes of a block that nobody writes.
+    ///
+    /// # Safety
+    /// The block is below the count, and nobody writes it for as long as the reference lives.
+    #[inline(always)]
+    pub(crate) unsafe fn block<'a>(&self, block: u16, len: u32) -> &'a [u8] {
+        self.track(block, false);
+        let len = len.min(self.size) as usize;
+        // SAFETY: as above.
+        unsafe { core::slice::from_raw_parts(self.at(block).as_ptr(), len) }
+    }
+
+    /// The first `len` bytes of a block that the other side may write at any time.
+    ///
+    /// # Safety
+    /// The block is below the count.
+    #[inline(always)]
+    pub(crate) unsafe fn foreign<'a>(&self, block: u16, len: u32) -> Foreign<'a> {
+        self.track(block, false);
+        Foreign {
+            first: self.at(block),
+            len: len.min(self.size),
+            _memory: core::marker::PhantomData,
+        }
+    }
+
+    #[inline(always)]
+    fn track(&self, block: u16, write: bool) {
+        #[cfg(loom)]
+        {
+            let line = block as usize * self.stride as usize / 64;
+            // SAFETY: there is one for each 64 bytes of the place.
+            let cell = unsafe { self.uses.add(line).as_ref() };
+            if write {
+                cell.with_mut(|_| ());
+            } else {
+                cell.with(|_| ());
+            }
+        }
+        let _ = (block, write);
+    }
+}
+
+/// Bytes that a side may change that is not trusted: they can be copied out, and nothing is
+/// assumed of them. Each byte is read once per copy.
+#[derive(Clone, Copy)]
+pub(crate) struct Foreign<'a> {
+    first: NonNull<u8>,
+    len: u32,
+    _memory: core::marker::PhantomData<&'a [u8]>,
+}
+
+impl Foreign<'_> {
+    #[inline(always)]
+    pub(crate) fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Copies from the start into `out`: as many bytes as both have.
+    #[cfg(not(loom))]
+    #[inline]
+    pub(crate) fn copy_to(&self, out: &mut [u8]) -> usize {
+        const WIDTH: usize = size_of::<usize>();
+        let len = out.len().min(self.len());
+        let out = out.get_mut(..len).unwrap_or_default();
+        let mut chunks = out.chunks_exact_mut(WIDTH);
+        let mut at = 0;
+        for chunk in &mut chunks {
+            chunk.copy_from_slice(&self.load(at).to_ne_bytes());
+            at += 1;
+        }
+        let rest = chunks.into_remainder();
+        if !rest.is_empty() {
+            let last = self.load(at).to_ne_bytes();
+            for (to, from) in rest.iter_mut().zip(last) {
+                *to = from;
+            }
+        }
+        len
+    }
+
+    /// Loom sees the use of the block; its bytes are plain memory.
+    #[cfg(loom)]
+    pub(crate) fn copy_to(&self, out: &mut [u8]) -> usize {
+        let len = out.len().min(self.len());
+        for (at, to) in out.iter_mut().take(len).enumerate() {
+            // SAFETY: the block lives, and loom has checked that nobody writes it.
+            *to = unsafe { *self.first.add(at).as_ref() };
+        }
+        len
+    }
+
+    /// The little-endian word at byte `offset`, where the bytes have one.
+    pub(crate) fn word(&self, offset: usize) -> Option<u32> {
+        let end = offset.checked_add(4).filter(|&end| end <= self.len())?;
+        let mut bytes = [0; 4];
+        for (at, byte) in (offset..end).zip(&mut bytes) {
+            *byte = self.byte(at);
+        }
+        Some(u32::from_le_bytes(bytes))
+    }
+
+    #[cfg(not(loom))]
+    fn byte(&self, at: usize) -> u8 {
+        const WIDTH: usize = size_of::<usize>();
+        self.load(at / WIDTH).to_ne_bytes()[at % WIDTH]
+    }
+
+    #[cfg(loom)]
+    fn byte(&self, at: usize) -> u8 {
+        // SAFETY: the block lives, and loom has checked that nobody writes it.
+        unsafe { *self.first.add(at.min(self.len() - 1)).as_ref() }
+    }
+
+    /// The machine word at `index`.
+    #[cfg(not(loom))]
+    #[inline(always)]
+    pub(crate) fn load(&self, index: usize) -> usize {
+        // A word that begins inside the length ends inside the block's lines.
+        let index = index.min(self.len().saturating_sub(1) / size_of::<usize>());
+        // SAFETY: blocks begin at a line and have whole lines, so the word is aligned and inside;
+        // it is read atomically, and every bit pattern is a number.
+        unsafe {
+            let words = self.first.cast::<AtomicUsize>();
+            words.add(index).as_ref().load(Ordering::Relaxed)
+        }
+    }
+}

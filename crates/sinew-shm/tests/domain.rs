@@ -1,0 +1,121 @@
+//! What a link between two domains promises, call by call.
+#![cfg(not(loom))]
+
+mod support;
+
+use sinew_shm::domain::{
+    Channel, Config, Lost, Pool, Predicate, Receiver, Refused, Sender, Status,
+};
+use support::{open, up};
+
+const ONE: Config = Config::new(&[Channel::new(1, "one", Pool::new(4, 100))]);
+
+#[test]
+fn two_sides_come_up_in_either_order() {
+    let (first, second) = open(ONE);
+    assert_eq!(first.look(0), Status::Waiting);
+    assert_eq!(second.look(0), Status::Up);
+    assert_eq!(first.look(0), Status::Up);
+}
+
+#[test]
+fn packets_cross_both_ways_in_order() {
+    let (first, second) = up(ONE);
+    let (there, here) = (
+        Sender::new(&first, 1).unwrap(),
+        Receiver::new(&second, 1).unwrap(),
+    );
+    let (back, home) = (
+        Sender::new(&second, 1).unwrap(),
+        Receiver::new(&first, 1).unwrap(),
+    );
+    for round in 0..100u8 {
+        there.send(&[round; 7]).unwrap();
+        there.send(&[round; 100]).unwrap();
+        let packet = here.receive().unwrap().unwrap();
+        assert_eq!(packet.trusted().unwrap(), [round; 7]);
+        drop(packet);
+        let packet = here.receive().unwrap().unwrap();
+        let mut copy = [0; 100];
+        assert_eq!(packet.copy_to(&mut copy), Ok(100));
+        assert_eq!(copy, [round; 100]);
+        back.send(&copy[..3]).unwrap();
+        drop(packet);
+        assert_eq!(home.receive().unwrap().unwrap().len(), 3);
+        assert!(here.receive().unwrap().is_none());
+    }
+}
+
+#[test]
+fn a_full_channel_says_so_and_goes_on_when_a_block_comes_back() {
+    let (first, second) = up(ONE);
+    let (there, here) = (
+        Sender::new(&first, 1).unwrap(),
+        Receiver::new(&second, 1).unwrap(),
+    );
+    for _ in 0..4 {
+        there.send(b"x").unwrap();
+    }
+    assert_eq!(there.send(b"x"), Err(Refused::Full));
+    drop(here.receive().unwrap().unwrap());
+    there.send(b"x").unwrap();
+    assert_eq!(there.send(&[0; 101]), Err(Refused::TooLarge));
+}
+
+#[test]
+fn an_answer_comes_back_in_the_lent_block() {
+    const MUTUAL: Config =
+        Config::new(&[Channel::new(1, "one", Pool::new(2, 64)).with_replies()]).mutual();
+    let (first, second) = up(MUTUAL);
+    let (there, here) = (
+        Sender::new(&first, 1).unwrap(),
+        Receiver::new(&second, 1).unwrap(),
+    );
+    for _ in 0..10 {
+        there.send(b"ping").unwrap();
+        let mut packet = here.receive().unwrap().unwrap();
+        packet.place().unwrap()[..5].copy_from_slice(b"reply");
+        assert!(packet.reply(5));
+        let reply = there.reply().unwrap().unwrap();
+        assert_eq!(&*reply, b"reply");
+    }
+}
+
+#[test]
+fn a_restart_is_told_and_every_block_comes_back() {
+    let (first, second) = up(ONE);
+    let mut there = Sender::new(&first, 1).unwrap();
+    let here = Receiver::new(&second, 1).unwrap();
+    for _ in 0..4 {
+        there.send(b"x").unwrap();
+    }
+    second.close();
+    assert!(matches!(here.receive(), Err(Lost::Closed)));
+    first.look(0);
+    assert_eq!(there.send(b"x"), Err(Refused::Lost(Lost::Closed)));
+    there.renew();
+    assert_eq!(there.send(b"x"), Err(Refused::Full));
+}
+
+#[test]
+fn a_filter_drops_at_the_sender_what_the_receiver_does_not_want() {
+    let (first, second) = up(ONE);
+    let (there, here) = (
+        Sender::new(&first, 1).unwrap(),
+        Receiver::new(&second, 1).unwrap(),
+    );
+    here.set_filter(Predicate::Matches {
+        offset: 0,
+        mask: 0xFF,
+        value: 7,
+    });
+    // The wish is seen with the first flush.
+    assert_eq!(there.send(&[1, 0, 0, 0]), Ok(true));
+    assert_eq!(there.send(&[1, 0, 0, 0]), Ok(false));
+    assert_eq!(there.send(&[7, 0, 0, 0]), Ok(true));
+    assert_eq!(
+        here.receive().unwrap().unwrap().trusted().unwrap(),
+        [7, 0, 0, 0]
+    );
+    assert!(here.receive().unwrap().is_none());
+}

@@ -1,0 +1,76 @@
+//! Two ends in one program, looked at by hand.
+#![allow(dead_code)]
+
+use std::rc::Rc;
+
+use sinew_shm::domain::{
+    Block, Coherent, Config, End, Memory, Options, Parts, Platform, Role, Silent, Slot,
+};
+use sinew_shm::{Line, StdLock, Unshared};
+
+/// An end of one thread, without a doorbell.
+pub struct Solo;
+
+impl Platform for Solo {
+    type Lock = Unshared;
+    type Doorbell = Silent;
+    type Cache = Coherent;
+    type Slots = Vec<Slot>;
+    type Blocks = Vec<Block>;
+}
+
+/// An end that threads share, without a doorbell.
+pub struct Threads;
+
+impl Platform for Threads {
+    type Lock = StdLock;
+    type Doorbell = Silent;
+    type Cache = Coherent;
+    type Slots = Vec<Slot>;
+    type Blocks = Vec<Block>;
+}
+
+pub fn lines(bytes: usize) -> &'static mut [Line] {
+    Box::leak(vec![Line::ZERO; Line::count(bytes)].into_boxed_slice())
+}
+
+/// Memory for both sides, in one program.
+pub fn memory(config: &Config) -> (Memory, Memory) {
+    Memory::pair(
+        lines(config.segment_len(Role::First)),
+        lines(config.segment_len(Role::Second)),
+        lines(config.exchange_len()),
+    )
+}
+
+pub fn parts<P>(platform: P, config: &Config) -> Parts<P>
+where
+    P: Platform<Slots = Vec<Slot>, Blocks = Vec<Block>, Cache = Coherent, Doorbell = Silent>,
+{
+    Parts {
+        doorbell: Silent,
+        cache: Coherent,
+        platform,
+        slots: config.channels.iter().map(|_| Slot::EMPTY).collect(),
+        blocks: vec![Block::NEW; config.blocks()],
+    }
+}
+
+/// Both ends, open and not looked at yet.
+pub fn open(config: Config<'static>) -> (Rc<End<Solo>>, Rc<End<Solo>>) {
+    let (first, second) = memory(&config);
+    let open = |memory, role| {
+        let parts = parts(Solo, &config);
+        Rc::new(End::open(memory, config, role, parts, Options::default()).unwrap())
+    };
+    (open(first, Role::First), open(second, Role::Second))
+}
+
+/// Both ends, up.
+pub fn up(config: Config<'static>) -> (Rc<End<Solo>>, Rc<End<Solo>>) {
+    let (first, second) = open(config);
+    first.look(0);
+    second.look(0);
+    first.look(0);
+    (first, second)
+}
