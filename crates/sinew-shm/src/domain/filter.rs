@@ -7,7 +7,7 @@
 
 use super::layout::control::{FILTER, FILTER_KIND, FILTER_MASK, FILTER_OFFSET, FILTER_VALUE};
 use super::port::Cache;
-use crate::word::{FILTER_LOAD, FILTER_STORE, Foreign, Words};
+use crate::word::{FILTER_LOAD, FILTER_STORE, Span, Words};
 
 /// What a receiver wants to see. Everything else is dropped by the sender, and counted there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -82,7 +82,7 @@ impl Filter {
     }
 
     /// At the receiver, which cannot count what it does not see.
-    pub(super) fn passes_foreign(&self, packet: &Foreign<'_>) -> bool {
+    pub(super) fn passes_foreign(&self, packet: Span) -> bool {
         match self.predicate {
             Predicate::Matches {
                 offset,

@@ -5,11 +5,12 @@ use core::task::Waker;
 use super::handles::{Receiver, Sender};
 use super::port::EndRef;
 use super::{Lost, Refused};
+use crate::word::Span;
 
 /// The sending half: `sinew::link::Tx` in all but name.
 pub struct Outgoing<R: EndRef> {
     sender: Sender<R>,
-    place: Option<u16>,
+    place: Option<(u16, Span)>,
 }
 
 impl<R: EndRef> Outgoing<R> {
@@ -28,7 +29,7 @@ impl<R: EndRef> Outgoing<R> {
 
     /// Takes the half over into the present pairing, or the next one. A place in hand goes back.
     pub fn renew(&mut self) {
-        if let Some(block) = self.place.take() {
+        if let Some((block, _)) = self.place.take() {
             self.sender.cancel(block);
         }
         self.sender.renew();
@@ -42,25 +43,25 @@ impl<R: EndRef> Outgoing<R> {
     /// The place for the next packet, the same one until [`Outgoing::commit`].
     #[inline]
     pub fn place(&mut self, min: usize) -> Result<&mut [u8], Refused> {
-        let block = match self.place {
-            Some(block) if min <= self.mtu() => block,
+        let (_, bytes) = match self.place {
+            Some(place) if min <= place.1.len() => place,
             Some(_) => return Err(Refused::TooLarge),
             None => *self.place.insert(self.sender.take(min)?),
         };
-        // SAFETY: the block was taken and neither sent nor given back, and `&mut self` keeps every
-        // other view away.
-        Ok(unsafe { self.sender.block(block) })
+        // SAFETY: the block was taken and neither sent nor given back, the handle keeps the end, and
+        // `&mut self` keeps every other view away.
+        Ok(unsafe { bytes.slice_mut() })
     }
 
     /// Publishes the first `len` bytes; 0 gives the place back.
     #[inline]
     pub fn commit(&mut self, len: usize) -> Result<(), Refused> {
-        let block = self.place.take().ok_or(Refused::TooLarge)?;
+        let (block, _) = self.place.take().ok_or(Refused::TooLarge)?;
         if len == 0 {
             self.sender.cancel(block);
             return Ok(());
         }
-        self.sender.publish(block, len).map(drop)
+        self.sender.publish(block, len, false).map(drop)
     }
 
     /// Rings the peer if it waits for what was published.
@@ -81,7 +82,7 @@ impl<R: EndRef> Outgoing<R> {
 
 impl<R: EndRef> Drop for Outgoing<R> {
     fn drop(&mut self) {
-        if let Some(block) = self.place.take() {
+        if let Some((block, _)) = self.place.take() {
             self.sender.cancel(block);
         }
     }
@@ -94,8 +95,8 @@ impl<R: EndRef> Drop for Outgoing<R> {
 pub struct Incoming<R: EndRef, B> {
     receiver: Receiver<R>,
     buffer: B,
-    /// The packet at hand: its block and length. Where it was copied, the block has gone back.
-    packet: Option<(u16, u32)>,
+    /// The packet at hand. Where it was copied, the block has gone back.
+    packet: Option<(u16, Span)>,
     peeked: bool,
 }
 
@@ -127,26 +128,29 @@ impl<R: EndRef, B: AsMut<[u8]>> Incoming<R, B> {
     /// The oldest packet, the same one until [`Incoming::release`].
     #[inline]
     pub fn peek(&mut self) -> Result<Option<&[u8]>, Lost> {
-        if self.packet.is_none() {
-            let Some((block, len)) = self.receiver.take()? else {
-                return Ok(None);
-            };
-            if !self.receiver.end().is_trusted() {
-                let copied = self.receiver.copy(block, len, self.buffer.as_mut());
-                self.receiver.release(block, None);
-                copied?;
+        let is_trusted = self.receiver.end().is_trusted();
+        let bytes = match self.packet {
+            Some((_, bytes)) => bytes,
+            None => {
+                let Some((block, bytes)) = self.receiver.take()? else {
+                    return Ok(None);
+                };
+                if !is_trusted {
+                    let copied = self.receiver.copy(bytes, self.buffer.as_mut());
+                    self.receiver.release(block, None);
+                    copied?;
+                }
+                self.packet = Some((block, bytes));
+                bytes
             }
-            self.packet = Some((block, len));
-        }
-        self.peeked = true;
-        let Some((block, len)) = self.packet else {
-            return Ok(None);
         };
-        if self.receiver.end().is_trusted() {
-            // SAFETY: the block is not released before `release`, which needs `&mut self`.
-            Ok(Some(unsafe { self.receiver.trusted(block, len) }))
+        self.peeked = true;
+        if is_trusted {
+            // SAFETY: the block is not released before `release`, which needs `&mut self`; for the
+            // rest see `Packet::trusted`.
+            Ok(Some(unsafe { bytes.slice() }))
         } else {
-            Ok(self.buffer.as_mut().get(..len as usize))
+            Ok(self.buffer.as_mut().get(..bytes.len()))
         }
     }
 

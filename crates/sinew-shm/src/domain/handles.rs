@@ -4,6 +4,7 @@
 //! gives the block back to the peer. Each handle belongs to one pairing (see [`End`](super::End)); when that is
 //! over every call says [`Lost`], and `renew` takes the handle over into the next one.
 
+use core::mem::ManuallyDrop;
 use core::ops::{Deref, DerefMut};
 use core::task::Waker;
 
@@ -11,6 +12,7 @@ use super::end::What;
 use super::filter::Predicate;
 use super::port::EndRef;
 use super::{Lost, Refused};
+use crate::word::Span;
 
 /// Sends on one channel. Clone it for other tasks and threads.
 pub struct Sender<R: EndRef> {
@@ -65,10 +67,11 @@ impl<R: EndRef> Sender<R> {
     /// Takes a block for a packet of at least `min` bytes; its content is unspecified.
     #[inline]
     pub fn place(&self, min: usize) -> Result<Place<'_, R>, Refused> {
-        let block = self.take(min)?;
+        let (block, bytes) = self.take(min)?;
         Ok(Place {
             sender: self,
             block,
+            bytes,
         })
     }
 
@@ -101,12 +104,10 @@ impl<R: EndRef> Sender<R> {
     /// The oldest answer that came back in a block of this channel.
     pub fn reply(&self) -> Result<Option<Reply<'_, R>>, Lost> {
         let answer = self.end.take_answer(self.slot, self.pairing)?;
-        Ok(answer.map(|(block, len)| Reply {
-            place: Place {
-                sender: self,
-                block,
-            },
-            len,
+        Ok(answer.map(|(block, bytes)| Reply {
+            sender: self,
+            block,
+            bytes,
         }))
     }
 
@@ -123,25 +124,13 @@ impl<R: EndRef> Sender<R> {
     }
 
     #[inline]
-    pub(super) fn take(&self, min: usize) -> Result<u16, Refused> {
+    pub(super) fn take(&self, min: usize) -> Result<(u16, Span), Refused> {
         self.end.take(self.slot, self.pairing, min, self.reserve)
     }
 
-    /// A taken block.
-    ///
-    /// # Safety
-    /// The block was given by [`Sender::take`] of this handle and not sent or cancelled since, and
-    /// no other reference to it lives.
     #[inline]
-    #[allow(clippy::mut_from_ref)]
-    pub(super) unsafe fn block(&self, block: u16) -> &mut [u8] {
-        // SAFETY: as the caller says.
-        unsafe { self.end.place(self.slot, block) }
-    }
-
-    #[inline]
-    pub(super) fn publish(&self, block: u16, len: usize) -> Result<bool, Refused> {
-        self.end.send(self.slot, self.pairing, block, len)
+    pub(super) fn publish(&self, block: u16, len: usize, flush: bool) -> Result<bool, Refused> {
+        self.end.send(self.slot, self.pairing, block, len, flush)
     }
 
     pub(super) fn cancel(&self, block: u16) {
@@ -153,6 +142,7 @@ impl<R: EndRef> Sender<R> {
 pub struct Place<'a, R: EndRef> {
     sender: &'a Sender<R>,
     block: u16,
+    bytes: Span,
 }
 
 impl<R: EndRef> Place<'_, R> {
@@ -160,18 +150,16 @@ impl<R: EndRef> Place<'_, R> {
     /// want the packet. Never [`Refused::Full`]; with `len` beyond the block nothing is sent.
     #[inline]
     pub fn send(self, len: usize) -> Result<bool, Refused> {
-        let sender = self.sender;
-        let sent = self.publish(len)?;
-        sender.flush();
-        Ok(sent)
+        let place = ManuallyDrop::new(self);
+        place.sender.publish(place.block, len, true)
     }
 
     /// As [`Place::send`], but the peer is rung by [`Sender::flush`] only. A peer that polls sees
     /// the packet at once.
     #[inline]
     pub fn publish(self, len: usize) -> Result<bool, Refused> {
-        let place = core::mem::ManuallyDrop::new(self);
-        place.sender.publish(place.block, len)
+        let place = ManuallyDrop::new(self);
+        place.sender.publish(place.block, len, false)
     }
 }
 
@@ -180,16 +168,17 @@ impl<R: EndRef> Deref for Place<'_, R> {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: the block is this place's, and `&self` keeps `deref_mut` away.
-        unsafe { self.sender.block(self.block) }
+        // SAFETY: the block was taken and is this place's alone until it is sent or dropped; the
+        // handle keeps the end, and so the memory; `&self` keeps `deref_mut` away.
+        unsafe { self.bytes.slice() }
     }
 }
 
 impl<R: EndRef> DerefMut for Place<'_, R> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: the block is this place's, and `&mut self` keeps every other view away.
-        unsafe { self.sender.block(self.block) }
+        // SAFETY: as above, and `&mut self` keeps every other view away.
+        unsafe { self.bytes.slice_mut() }
     }
 }
 
@@ -201,24 +190,25 @@ impl<R: EndRef> Drop for Place<'_, R> {
 
 /// An answer, in the block in which the request went. Dropping it frees the block.
 pub struct Reply<'a, R: EndRef> {
-    place: Place<'a, R>,
-    len: u32,
-}
-
-impl<'a, R: EndRef> Reply<'a, R> {
-    /// The block as the place of the next request.
-    pub fn into_place(self) -> Place<'a, R> {
-        self.place
-    }
+    sender: &'a Sender<R>,
+    block: u16,
+    bytes: Span,
 }
 
 impl<R: EndRef> Deref for Reply<'_, R> {
     type Target = [u8];
 
+    #[inline]
     fn deref(&self) -> &[u8] {
-        let Place { sender, block } = &self.place;
-        // SAFETY: the block is this reply's until it is dropped.
-        unsafe { sender.end.read_answer(sender.slot, *block, self.len) }
+        // SAFETY: the block came back and is this reply's until it is dropped; replies need trust:
+        // the peer writes a block only while it is lent.
+        unsafe { self.bytes.slice() }
+    }
+}
+
+impl<R: EndRef> Drop for Reply<'_, R> {
+    fn drop(&mut self) {
+        self.sender.cancel(self.block);
     }
 }
 
@@ -268,10 +258,10 @@ impl<R: EndRef> Receiver<R> {
     #[inline]
     pub fn receive(&self) -> Result<Option<Packet<'_, R>>, Lost> {
         let received = self.take()?;
-        Ok(received.map(|(block, len)| Packet {
+        Ok(received.map(|(block, bytes)| Packet {
             receiver: self,
             block,
-            len,
+            bytes,
         }))
     }
 
@@ -294,27 +284,15 @@ impl<R: EndRef> Receiver<R> {
     }
 
     #[inline]
-    pub(super) fn take(&self) -> Result<Option<(u16, u32)>, Lost> {
+    pub(super) fn take(&self) -> Result<Option<(u16, Span)>, Lost> {
         self.end.receive(self.slot, self.pairing)
-    }
-
-    /// What a received block of a trusted peer holds.
-    ///
-    /// # Safety
-    /// The block was given by [`Receiver::take`], is not released while the reference lives, and
-    /// the end is trusted.
-    #[inline]
-    pub(super) unsafe fn trusted(&self, block: u16, len: u32) -> &[u8] {
-        // SAFETY: as the caller says.
-        unsafe { self.end.trusted(self.slot, block, len) }
     }
 
     /// Copies from a received block; what the peer changes meanwhile is a mixture. `Lost` where the
     /// pairing ended before the copy did.
     #[inline]
-    pub(super) fn copy(&self, block: u16, len: u32, out: &mut [u8]) -> Result<usize, Lost> {
-        let bytes = self.end.foreign(self.slot, block, len);
-        let copied = bytes.map_or(0, |bytes| bytes.copy_to(out));
+    pub(super) fn copy(&self, bytes: Span, out: &mut [u8]) -> Result<usize, Lost> {
+        let copied = bytes.copy_to(out);
         if self.end.is_current(self.pairing) {
             Ok(copied)
         } else {
@@ -332,20 +310,20 @@ impl<R: EndRef> Receiver<R> {
 pub struct Packet<'a, R: EndRef> {
     receiver: &'a Receiver<R>,
     block: u16,
-    len: u32,
+    bytes: Span,
 }
 
 impl<R: EndRef> Packet<'_, R> {
     /// Bytes of it, at most those of a block.
     #[inline]
     pub fn len(&self) -> usize {
-        self.len as usize
+        self.bytes.len()
     }
 
     /// Whether it has none.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
     /// Copies it out, as many bytes as fit; how many. This is the way to read what a peer wrote that
@@ -353,7 +331,7 @@ impl<R: EndRef> Packet<'_, R> {
     /// bytes may be of its next life.
     #[inline]
     pub fn copy_to(&self, out: &mut [u8]) -> Result<usize, Lost> {
-        self.receiver.copy(self.block, self.len, out)
+        self.receiver.copy(self.bytes, out)
     }
 
     /// The bytes where they lie, as machine words, each read once; the last one is filled up with
@@ -361,40 +339,40 @@ impl<R: EndRef> Packet<'_, R> {
     #[inline]
     #[cfg(not(loom))]
     pub fn words(&self) -> impl Iterator<Item = usize> + '_ {
-        let bytes = self
-            .receiver
-            .end
-            .foreign(self.receiver.slot, self.block, self.len);
-        bytes.into_iter().flat_map(|bytes| {
-            let count = bytes.len().div_ceil(size_of::<usize>());
-            (0..count).map(move |index| bytes.load(index))
-        })
+        let bytes = self.bytes;
+        (0..bytes.len().div_ceil(size_of::<usize>())).map(move |index| bytes.load(index))
     }
 
-    /// The packet where it lies; `None` where the peer is not trusted ([`End::is_trusted`](super::End::is_trusted)).
+    /// The packet where it lies; `None` where the peer is not trusted
+    /// ([`End::is_trusted`](super::End::is_trusted)).
     #[inline]
     pub fn trusted(&self) -> Option<&[u8]> {
-        // SAFETY: the block is this packet's until it is dropped, and the end is trusted.
-        let bytes = || unsafe { self.receiver.trusted(self.block, self.len) };
+        // SAFETY: the block is this packet's until it is dropped. The peer is trusted to write it
+        // only after it came back, and after a restart of its own only when this side has
+        // acknowledged that, which it does when no packet is held any more. The handle keeps the
+        // end, and so the memory.
+        let bytes = || unsafe { self.bytes.slice() };
         self.receiver.end.is_trusted().then(bytes)
     }
 
     /// The whole block, for an answer in it; `None` where the channel has no replies.
     #[inline]
     pub fn place(&mut self) -> Option<&mut [u8]> {
-        // SAFETY: the block is this packet's, and `&mut self` keeps every other view away.
-        unsafe { self.receiver.end.answer(self.receiver.slot, self.block) }
+        let block = self.receiver.end.answer(self.receiver.slot, self.block)?;
+        // SAFETY: as in `trusted` (replies need trust), the pool lies in the exchange segment, which
+        // this side may write, and `&mut self` keeps every other view away.
+        Some(unsafe { block.slice_mut() })
     }
 
     /// Gives the block back with an answer of `len` bytes, written by [`Packet::place`]. Without
     /// replies in the channel, or beyond the block, it goes back without an answer: `false`.
     #[inline]
-    pub fn reply(mut self, len: usize) -> bool {
-        let fits = self.place().is_some_and(|place| len <= place.len());
-        if !fits {
+    pub fn reply(self, len: usize) -> bool {
+        let block = self.receiver.end.answer(self.receiver.slot, self.block);
+        if block.is_none_or(|block| len > block.len()) {
             return false;
         }
-        let packet = core::mem::ManuallyDrop::new(self);
+        let packet = ManuallyDrop::new(self);
         packet.receiver.release(packet.block, Some(len as u32));
         true
     }

@@ -9,7 +9,7 @@ use super::layout::{REPLY, control, statistics};
 use super::outbox::{Block, State};
 use super::port::Cache;
 use super::ring::{Entry, Look, RingReader, RingWriter, passes};
-use crate::word::{BlockArea, Foreign, Words};
+use crate::word::{BlockArea, Span, Words};
 
 pub(super) struct Inbox {
     ring: RingReader,
@@ -29,8 +29,8 @@ pub(super) struct Inbox {
 /// What [`Inbox::receive`] came to.
 pub(super) enum Received {
     Nothing,
-    /// A block, and how many bytes of it.
-    Packet(u16, u32),
+    /// A block, and its packet.
+    Packet(u16, Span),
     /// The own filter did not let it through; it has gone back.
     Filtered,
 }
@@ -131,48 +131,21 @@ impl Inbox {
         let (at, bytes) = self.pool.bytes(entry.block, entry.len);
         cache.invalidate(at, bytes);
         if self.filter.is_set() {
-            // SAFETY: the block was just checked to be one of the pool.
-            let packet = unsafe { self.pool.foreign(entry.block, entry.len) };
-            if !self.filter.passes_foreign(&packet) {
+            let packet = self.pool.for_reading(entry.block, entry.len);
+            if !self.filter.passes_foreign(packet) {
                 self.filtered = self.filtered.wrapping_add(1);
                 self.counts.at(statistics::FILTERED).set(self.filtered);
                 self.give_back(books, entry.block, 0, 0, cache);
                 return Ok(Received::Filtered);
             }
         }
-        Ok(Received::Packet(entry.block, entry.len))
+        let packet = self.pool.for_reading(entry.block, entry.len);
+        Ok(Received::Packet(entry.block, packet))
     }
 
-    /// The bytes of a held block, which the peer may change.
-    ///
-    /// # Safety
-    /// The block was given by [`Inbox::receive`].
-    #[inline(always)]
-    pub(super) unsafe fn foreign<'a>(&self, block: u16, len: u32) -> Foreign<'a> {
-        // SAFETY: a received block is below the count.
-        unsafe { self.pool.foreign(block, len) }
-    }
-
-    /// The bytes of a held block of a trusted peer.
-    ///
-    /// # Safety
-    /// The block was given by [`Inbox::receive`], it is held for as long as the reference lives, and
-    /// the peer does not write it meanwhile: it is trusted.
-    #[inline(always)]
-    pub(super) unsafe fn trusted<'a>(&self, block: u16, len: u32) -> &'a [u8] {
-        // SAFETY: as the caller says.
-        unsafe { self.pool.block(block, len) }
-    }
-
-    /// A held block of a trusted peer, for the answer.
-    ///
-    /// # Safety
-    /// As for [`Inbox::trusted`], the channel has replies, and no other reference to it lives.
-    #[inline(always)]
-    pub(super) unsafe fn answer<'a>(&self, block: u16) -> &'a mut [u8] {
-        // SAFETY: as the caller says: the pool lies in the exchange segment, and a held block is
-        // this side's alone.
-        unsafe { self.pool.block_mut(block) }
+    /// A held block, for the answer in it.
+    pub(super) fn answer(&self, block: u16) -> Option<Span> {
+        (block < self.pool.count()).then(|| self.pool.for_writing(block))
     }
 
     /// Gives a held block back, with an answer of `reply` bytes where there is one. `false` where it
@@ -185,10 +158,10 @@ impl Inbox {
         reply: Option<u32>,
         cache: &impl Cache,
     ) -> bool {
-        let state = books.get(usize::from(block)).map(|book| book.state);
-        if state != Some(State::Held) {
+        let book = books.get_mut(usize::from(block));
+        let Some(_) = book.filter(|book| book.state == State::Held) else {
             return false;
-        }
+        };
         let (len, flags) = match reply {
             Some(len) => (len.min(self.pool.size()), REPLY),
             None => (0, 0),

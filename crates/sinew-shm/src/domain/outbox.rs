@@ -9,7 +9,7 @@ use super::filter::Filter;
 use super::layout::{REPLY, control, statistics};
 use super::port::Cache;
 use super::ring::{Entry, Look, RingReader, RingWriter, passes};
-use crate::word::{BlockArea, Words};
+use crate::word::{BlockArea, Span, Words};
 
 /// The books on one block, of either side.
 #[derive(Clone, Copy, Debug)]
@@ -153,7 +153,7 @@ impl Outbox {
         min: usize,
         reserve: u16,
         cache: &impl Cache,
-    ) -> Result<u16, Denied> {
+    ) -> Result<(u16, Span), Denied> {
         if min > self.pool.size() as usize || self.pool.count() == 0 {
             self.too_large = self.too_large.wrapping_add(1);
             self.counts.at(statistics::TOO_LARGE).set(self.too_large);
@@ -176,18 +176,7 @@ impl Outbox {
         book.state = State::Held;
         self.free = self.free.wrapping_sub(1);
         self.counts.at(statistics::FREE).set(u32::from(self.free));
-        Ok(block)
-    }
-
-    /// A taken block, for writing.
-    ///
-    /// # Safety
-    /// The block was given by [`Outbox::take`] and neither sent nor freed since, and no other
-    /// reference to it lives.
-    #[inline(always)]
-    pub(super) unsafe fn place<'a>(&self, block: u16) -> &'a mut [u8] {
-        // SAFETY: a taken block is below the count and this side's alone.
-        unsafe { self.pool.block_mut(block) }
+        Ok((block, self.pool.for_writing(block)))
     }
 
     /// Takes a taken block back unsent. `false` where it was none.
@@ -220,8 +209,8 @@ impl Outbox {
             return Err(Denied::TooLarge);
         }
         if self.filter.is_set() {
-            // SAFETY: the block is held: nobody writes it while it is looked at here.
-            let packet = unsafe { self.pool.block(block, len) };
+            // SAFETY: the block is held, and its place is not written while it is looked at here.
+            let packet = unsafe { self.pool.for_reading(block, len).slice() };
             if !self.filter.passes(packet) {
                 self.cancel(books, block);
                 self.filtered = self.filtered.wrapping_add(1);
@@ -306,12 +295,13 @@ impl Outbox {
         &mut self,
         books: &mut [Block],
         cache: &impl Cache,
-    ) -> Result<Option<(u16, u32)>, Violation> {
+    ) -> Result<Option<(u16, Span)>, Violation> {
         // Returns without an answer may lie before it: as many as are lent, at most.
         while self.answers.0 == NONE && self.reclaim(books, cache)? {}
-        Ok(self.next_answer(books).inspect(|&(block, len)| {
+        Ok(self.next_answer(books).map(|(block, len)| {
             let (at, bytes) = self.pool.bytes(block, len);
             cache.invalidate(at, bytes);
+            (block, self.pool.for_reading(block, len))
         }))
     }
 
@@ -321,16 +311,6 @@ impl Outbox {
         book.state = State::Held;
         self.answers.0 = book.next;
         Some((block, book.len))
-    }
-
-    /// An answer in the own block `block`, which the user holds.
-    ///
-    /// # Safety
-    /// The block was given by [`Outbox::take_answer`] and not freed since, and the peer writes it no
-    /// more: both sides trust each other.
-    pub(super) unsafe fn answer<'a>(&self, block: u16, len: u32) -> &'a [u8] {
-        // SAFETY: as the caller says.
-        unsafe { self.pool.block(block, len) }
     }
 
     /// Blocks that can be taken without a look at the returns.

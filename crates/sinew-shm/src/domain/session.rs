@@ -54,6 +54,8 @@ pub(super) struct Session {
     /// Both sides offer a barrier.
     has_barrier: bool,
     heartbeat: u32,
+    /// The peer's state when it was found up: ready or draining.
+    state: u32,
 }
 
 /// What a look at the peer tells.
@@ -88,6 +90,7 @@ impl Session {
             offered: if offers_barrier { BARRIER } else { 0 },
             has_barrier: false,
             heartbeat: 0,
+            state: state::READY,
         })
     }
 
@@ -141,7 +144,7 @@ impl Session {
 
     /// Looks at the peer. All of its words are read once, between two looks at its session.
     pub(super) fn look(
-        &self,
+        &mut self,
         config: &Config<'_>,
         role: Role,
         hash: u32,
@@ -174,11 +177,13 @@ impl Session {
             }
         };
         invalidate(&self.theirs.session, cache);
-        if word(session::SESSION) == found {
-            seen
-        } else {
-            Seen::Later
+        if word(session::SESSION) != found {
+            return Seen::Later;
         }
+        if let Seen::Up { .. } = seen {
+            self.state = state;
+        }
+        seen
     }
 
     /// Whether the session words are still those of a link that is up; cheap enough for every poll.
@@ -188,7 +193,7 @@ impl Session {
         let word = |index| self.theirs.session.at(index).get();
         word(session::SESSION) == self.peer
             && word(session::ACKNOWLEDGED) == self.me
-            && word(session::STATE) == state::READY
+            && word(session::STATE) == self.state
     }
 
     /// Acknowledges a session of the peer's: the own rings are empty and the own blocks back.

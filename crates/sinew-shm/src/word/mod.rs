@@ -14,7 +14,7 @@ use loom::sync::atomic::{AtomicU32, Ordering, fence};
 
 mod segment;
 
-pub(crate) use segment::{BlockArea, Foreign, RingArea, Words};
+pub(crate) use segment::{BlockArea, RingArea, Span, Words};
 pub use segment::{Line, Segment};
 
 /// A synchronisation point: a name and the ordering it needs.

@@ -294,40 +294,24 @@ impl BlockArea {
         (self.at(block), len.min(self.size) as usize)
     }
 
-    /// A block for writing.
-    ///
-    /// # Safety
-    /// The block is below the count, this side may write it, and no other reference to it lives.
+    /// A block that this side is about to write; the block is below the count.
     #[inline(always)]
-    pub(crate) unsafe fn block_mut<'a>(&self, block: u16) -> &'a mut [u8] {
+    pub(crate) fn for_writing(&self, block: u16) -> Span {
         self.track(block, true);
-        // SAFETY: the place was checked when the view was made; the rest is up to the caller.
-        unsafe { core::slice::from_raw_parts_mut(self.at(block).as_ptr(), self.size as usize) }
+        Span {
+            first: self.at(block),
+            len: self.size,
+        }
     }
 
-    /// The first `len` bytes of a block that nobody writes.
-    ///
-    /// # Safety
-    /// The block is below the count, and nobody writes it for as long as the reference lives.
+    /// The first `len` bytes of a block that this side is about to read; the block is below the
+    /// count.
     #[inline(always)]
-    pub(crate) unsafe fn block<'a>(&self, block: u16, len: u32) -> &'a [u8] {
+    pub(crate) fn for_reading(&self, block: u16, len: u32) -> Span {
         self.track(block, false);
-        let len = len.min(self.size) as usize;
-        // SAFETY: as above.
-        unsafe { core::slice::from_raw_parts(self.at(block).as_ptr(), len) }
-    }
-
-    /// The first `len` bytes of a block that the other side may write at any time.
-    ///
-    /// # Safety
-    /// The block is below the count.
-    #[inline(always)]
-    pub(crate) unsafe fn foreign<'a>(&self, block: u16, len: u32) -> Foreign<'a> {
-        self.track(block, false);
-        Foreign {
+        Span {
             first: self.at(block),
             len: len.min(self.size),
-            _memory: core::marker::PhantomData,
         }
     }
 
@@ -348,19 +332,47 @@ impl BlockArea {
     }
 }
 
-/// Bytes that a side may change that is not trusted: they can be copied out, and nothing is
-/// assumed of them. Each byte is read once per copy.
+/// The bytes of a block: an address and a length.
+///
+/// Whoever may change them meanwhile, they can be copied out and read word by word, each once; a
+/// reference to them is for blocks that nobody else writes.
 #[derive(Clone, Copy)]
-pub(crate) struct Foreign<'a> {
+pub(crate) struct Span {
     first: NonNull<u8>,
     len: u32,
-    _memory: core::marker::PhantomData<&'a [u8]>,
 }
 
-impl Foreign<'_> {
+// SAFETY: it is only an address; see `Segment`.
+unsafe impl Send for Span {}
+// SAFETY: as above.
+unsafe impl Sync for Span {}
+
+impl Span {
     #[inline(always)]
     pub(crate) fn len(&self) -> usize {
         self.len as usize
+    }
+
+    /// The bytes, for writing.
+    ///
+    /// # Safety
+    /// This side may write the block, its memory lives, and there is no other reference to it and
+    /// no other writer for as long as this one is used.
+    #[inline(always)]
+    pub(crate) unsafe fn slice_mut<'a>(self) -> &'a mut [u8] {
+        // SAFETY: the place was checked when the view of the pool was made; the rest is as the
+        // caller says.
+        unsafe { core::slice::from_raw_parts_mut(self.first.as_ptr(), self.len()) }
+    }
+
+    /// The bytes.
+    ///
+    /// # Safety
+    /// The block's memory lives, and nobody writes it for as long as the reference is used.
+    #[inline(always)]
+    pub(crate) unsafe fn slice<'a>(self) -> &'a [u8] {
+        // SAFETY: as above.
+        unsafe { core::slice::from_raw_parts(self.first.as_ptr(), self.len()) }
     }
 
     /// Copies from the start into `out`: as many bytes as both have.

@@ -105,23 +105,23 @@ impl ChannelEnd {
         })
     }
 
-    /// The books on the own blocks and on the peer's.
+    /// The books on the own blocks.
     #[inline(always)]
-    pub(super) fn split<'a>(
-        &'a mut self,
-        blocks: &'a mut [Block],
-    ) -> (&'a mut ChannelEnd, &'a mut [Block], &'a mut [Block]) {
-        let (start, middle, end) = self.books;
-        let (own, theirs) = blocks
-            .get_mut(start..end)
-            .and_then(|books| books.split_at_mut_checked(middle.wrapping_sub(start)))
-            .unwrap_or_default();
-        (self, own, theirs)
+    pub(super) fn own<'a>(&self, blocks: &'a mut [Block]) -> &'a mut [Block] {
+        let (start, middle, _) = self.books;
+        blocks.get_mut(start..middle).unwrap_or_default()
+    }
+
+    /// The books on the peer's blocks.
+    #[inline(always)]
+    pub(super) fn theirs<'a>(&self, blocks: &'a mut [Block]) -> &'a mut [Block] {
+        let (_, middle, end) = self.books;
+        blocks.get_mut(middle..end).unwrap_or_default()
     }
 
     /// Whether the books agree with themselves.
-    pub(super) fn check(&self, own: &[Block], theirs: &[Block]) -> bool {
-        self.outbox.check(own) && self.inbox.check(theirs)
+    pub(super) fn check(&self, blocks: &mut [Block]) -> bool {
+        self.outbox.check(self.own(blocks)) && self.inbox.check(self.theirs(blocks))
     }
 
     /// Who waits for packets and can go on.

@@ -235,6 +235,8 @@ impl<P: Platform> End<P> {
             status: Status::Waiting,
             is_draining: false,
             pairing: 1,
+            live: 0,
+            sendable: 0,
             lost: Lost::Closed,
             beat: None,
             peer_beat: (0, 0),
@@ -325,6 +327,7 @@ impl<P: Platform> End<P> {
         self.locked(|inner| {
             if inner.status == Status::Up {
                 inner.is_draining = true;
+                inner.set(Status::Up);
                 inner
                     .session
                     .set_state(session::state::DRAINING, &self.cache);
@@ -366,7 +369,7 @@ impl<P: Platform> End<P> {
             (0..inner.slots.as_mut().len()).all(|slot| {
                 inner
                     .channel(slot)
-                    .is_none_or(|(channel, own, theirs)| channel.check(own, theirs))
+                    .is_none_or(|(channel, blocks)| channel.check(blocks))
             })
         })
     }

@@ -7,7 +7,6 @@ use super::super::port::Platform;
 use super::super::session::{Seen, Session, state};
 use super::super::{Lost, Violation};
 use super::channel::ChannelEnd;
-use super::steps::Slow;
 use super::{Memory, Options, Slot, Status};
 use crate::waiters::Woken;
 use crate::word::{PUBLISH_FENCE, publish_fence};
@@ -25,6 +24,10 @@ pub(super) struct Inner<P: Platform> {
     pub(super) is_draining: bool,
     /// The pairing that is up, or the next one.
     pub(super) pairing: u32,
+    /// The pairing that is up, or 0.
+    pub(super) live: u32,
+    /// The pairing that is up and in which packets may be sent, or 0.
+    pub(super) sendable: u32,
     /// How the last pairing ended.
     pub(super) lost: Lost,
     /// The time of the last own beat, and of the last change of the peer's.
@@ -66,26 +69,31 @@ impl<P: Platform> Inner<P> {
         Some(())
     }
 
+    /// A channel, and the books on all blocks.
     #[inline(always)]
-    pub(super) fn channel(
-        &mut self,
-        slot: usize,
-    ) -> Option<(&mut ChannelEnd, &mut [Block], &mut [Block])> {
+    pub(super) fn channel(&mut self, slot: usize) -> Option<(&mut ChannelEnd, &mut [Block])> {
         let channel = self.slots.as_mut().get_mut(slot)?.0.as_mut()?;
-        Some(channel.split(self.blocks.as_mut()))
+        Some((channel, self.blocks.as_mut()))
+    }
+
+    /// Changes the status, and notes who may go on.
+    pub(super) fn set(&mut self, status: Status) {
+        self.status = status;
+        self.live = match status {
+            Status::Up => self.pairing,
+            _ => 0,
+        };
+        self.sendable = if self.is_draining { 0 } else { self.live };
     }
 
     /// Whether a handle's pairing is the present or the next one.
-    #[inline(always)]
-    pub(super) fn check(&self, pairing: u32) -> Result<(), Slow> {
-        if pairing == self.pairing && !matches!(self.status, Status::Closed | Status::Fault(_)) {
-            return Ok(());
+    pub(super) fn check(&self, pairing: u32) -> Result<(), Lost> {
+        match self.status {
+            Status::Closed => Err(Lost::Closed),
+            Status::Fault(_) => Err(Lost::Fault),
+            _ if pairing == self.pairing => Ok(()),
+            _ => Err(self.lost),
         }
-        Err(Slow::Lost(match self.status {
-            Status::Closed => Lost::Closed,
-            Status::Fault(_) => Lost::Fault,
-            _ => self.lost,
-        }))
     }
 
     pub(super) fn look(&mut self, now: u32, is_trusted: bool, cache: &P::Cache) -> After {
@@ -125,11 +133,9 @@ impl<P: Platform> Inner<P> {
             match seen {
                 Seen::Later => return after,
                 Seen::Up { draining } => {
+                    after.wake = !was_up;
                     self.is_draining |= draining;
-                    if !was_up {
-                        self.status = Status::Up;
-                        after.wake = true;
-                    }
+                    self.set(Status::Up);
                     return after;
                 }
                 Seen::New(found) => {
@@ -137,7 +143,7 @@ impl<P: Platform> Inner<P> {
                         self.down(Lost::Restarted);
                         after.wake = true;
                     }
-                    self.status = Status::Waiting;
+                    self.set(Status::Waiting);
                     if is_trusted && self.holds() {
                         // Somebody reads a block of the peer's last life.
                         return after;
@@ -159,9 +165,9 @@ impl<P: Platform> Inner<P> {
                         after.wake = true;
                     }
                     if let Seen::Refused(difference) = other {
-                        self.status = Status::Refused(difference);
+                        self.set(Status::Refused(difference));
                     } else {
-                        self.status = Status::Waiting;
+                        self.set(Status::Waiting);
                     }
                     return after;
                 }
@@ -185,10 +191,11 @@ impl<P: Platform> Inner<P> {
     }
 
     pub(super) fn down(&mut self, lost: Lost) {
-        self.pairing = self.pairing.wrapping_add(1);
+        // 0 is no pairing.
+        self.pairing = self.pairing.wrapping_add(1).max(1);
         self.lost = lost;
-        self.status = Status::Waiting;
         self.is_draining = false;
+        self.set(Status::Waiting);
     }
 
     /// Takes a new session.
@@ -199,7 +206,7 @@ impl<P: Platform> Inner<P> {
         self.reset(forget_held, 0, cache);
         self.session
             .ready(&self.config, self.role, self.hash, cache);
-        self.status = Status::Waiting;
+        self.set(Status::Waiting);
     }
 
     /// Whether a block of the peer's is in a user's hands.
@@ -211,10 +218,12 @@ impl<P: Platform> Inner<P> {
     pub(super) fn reset(&mut self, forget_held: bool, peer_session: u32, cache: &P::Cache) {
         let me = self.session.me();
         for slot in 0..self.slots.as_mut().len() {
-            let Some((channel, own, theirs)) = self.channel(slot) else {
+            let Some((channel, blocks)) = self.channel(slot) else {
                 continue;
             };
+            let own = channel.own(blocks);
             channel.outbox.reset(me, own, cache);
+            let theirs = channel.theirs(blocks);
             channel
                 .inbox
                 .reset(peer_session, theirs, forget_held, cache);
@@ -235,7 +244,7 @@ impl<P: Platform> Inner<P> {
             return false;
         }
         self.down(Lost::Fault);
-        self.status = Status::Fault(violation);
+        self.set(Status::Fault(violation));
         let code = violation as u32 | u32::from(id) << 16;
         self.session.fault(code, cache);
         true
@@ -244,9 +253,10 @@ impl<P: Platform> Inner<P> {
     pub(super) fn is_drained(&mut self, cache: &P::Cache) -> bool {
         let mut is_drained = true;
         for slot in 0..self.slots.as_mut().len() {
-            let Some((channel, own, _)) = self.channel(slot) else {
+            let Some((channel, blocks)) = self.channel(slot) else {
                 continue;
             };
+            let own = channel.own(blocks);
             // No more than are lent.
             let violation = loop {
                 match channel.outbox.reclaim(own, cache) {
@@ -270,7 +280,7 @@ impl<P: Platform> Inner<P> {
             return After::default();
         }
         self.down(Lost::Closed);
-        self.status = Status::Closed;
+        self.set(Status::Closed);
         self.session.set_state(state::DOWN, cache);
         After {
             ring: true,

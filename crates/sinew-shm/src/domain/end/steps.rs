@@ -7,9 +7,9 @@ use super::super::inbox::Received;
 use super::super::outbox::Denied;
 use super::super::port::{Doorbell, Platform};
 use super::super::{Lost, Refused, Violation};
-use super::{End, Status};
+use super::End;
 use crate::waiters::{Woken, wake};
-use crate::word::{Foreign, SLEEP_FENCE, full_fence};
+use crate::word::{SLEEP_FENCE, Span, full_fence};
 
 /// What somebody waits for.
 #[derive(Clone, Copy)]
@@ -28,7 +28,16 @@ pub(super) enum Slow {
     Look,
     TooLarge,
     Violation(Violation),
-    Lost(Lost),
+}
+
+impl From<Denied> for Slow {
+    fn from(denied: Denied) -> Slow {
+        match denied {
+            Denied::Full => Slow::Look,
+            Denied::TooLarge => Slow::TooLarge,
+            Denied::Violation(violation) => Slow::Violation(violation),
+        }
+    }
 }
 
 impl<P: Platform> End<P> {
@@ -52,6 +61,7 @@ impl<P: Platform> End<P> {
         })
     }
 
+    /// Takes a block for a packet of at least `min` bytes, leaving `reserve` free ones to others.
     #[inline]
     pub(in super::super) fn take(
         &self,
@@ -59,51 +69,20 @@ impl<P: Platform> End<P> {
         pairing: u32,
         min: usize,
         reserve: u16,
-    ) -> Result<u16, Refused> {
+    ) -> Result<(u16, Span), Refused> {
         let taken = self.locked(|inner| {
-            inner.check(pairing)?;
-            if inner.status != Status::Up {
+            if inner.sendable != pairing {
                 return Err(Slow::Look);
             }
-            if inner.is_draining {
-                return Err(Slow::Lost(Lost::Closed));
-            }
-            let (channel, own, _) = inner.channel(usize::from(slot)).ok_or(Slow::Look)?;
-            match channel.outbox.take(own, min, reserve, &self.cache) {
-                Ok(block) => Ok(block),
-                Err(Denied::TooLarge) => Err(Slow::TooLarge),
-                Err(Denied::Full) => Err(Slow::Look),
-                Err(Denied::Violation(violation)) => Err(Slow::Violation(violation)),
-            }
+            let (channel, blocks) = inner.channel(usize::from(slot)).ok_or(Slow::Look)?;
+            let own = channel.own(blocks);
+            Ok(channel.outbox.take(own, min, reserve, &self.cache)?)
         });
-        match taken {
-            Ok(block) => Ok(block),
-            Err(Slow::TooLarge) => Err(Refused::TooLarge),
-            Err(slow) => {
-                self.slow(slot, pairing, slow).map_err(Refused::Lost)?;
-                Err(Refused::Full)
-            }
-        }
+        taken.map_err(|slow| self.refused(slot, pairing, slow))
     }
 
-    /// A taken block.
-    ///
-    /// # Safety
-    /// The block was given by [`End::take`] or with a reply, and not sent or freed since, and no
-    /// other reference to it lives.
-    #[inline]
-    #[allow(clippy::mut_from_ref)]
-    pub(in super::super) unsafe fn place(&self, slot: u16, block: u16) -> &mut [u8] {
-        self.locked(|inner| {
-            inner
-                .channel(usize::from(slot))
-                // SAFETY: as the caller says.
-                .map(|(channel, ..)| unsafe { channel.outbox.place(block) })
-        })
-        .unwrap_or_default()
-    }
-
-    /// Publishes a taken block. `false` where the receiver does not want it.
+    /// Publishes a taken block, and rings the peer if `flush` and it waits. `false` where the
+    /// receiver does not want the packet.
     #[inline]
     pub(in super::super) fn send(
         &self,
@@ -111,40 +90,42 @@ impl<P: Platform> End<P> {
         pairing: u32,
         block: u16,
         len: usize,
+        flush: bool,
     ) -> Result<bool, Refused> {
         let sent = self.locked(|inner| {
-            let lost = match inner.check(pairing) {
-                Ok(()) if inner.status == Status::Up => None,
-                Ok(()) => Some(Slow::Look),
-                Err(lost) => Some(lost),
-            };
-            let (channel, own, _) = inner.channel(usize::from(slot)).ok_or(Slow::Look)?;
-            if let Some(lost) = lost {
+            let is_live = inner.live == pairing;
+            let (channel, blocks) = inner.channel(usize::from(slot)).ok_or(Slow::Look)?;
+            let own = channel.own(blocks);
+            if !is_live {
                 channel.outbox.cancel(own, block);
-                return Err(lost);
+                return Err(Slow::Look);
             }
             let len = u32::try_from(len).unwrap_or(u32::MAX);
-            let sent = channel.outbox.send(own, block, len, &self.cache);
-            sent.map_err(|_| Slow::TooLarge)
+            let sent = channel.outbox.send(own, block, len, &self.cache)?;
+            Ok((sent, flush && inner.flush(slot, &self.cache)))
         });
         match sent {
-            Ok(sent) => Ok(sent),
-            Err(Slow::TooLarge) => Err(Refused::TooLarge),
-            Err(slow) => {
-                self.slow(slot, pairing, slow).map_err(Refused::Lost)?;
-                Err(Refused::Lost(Lost::Restarted))
+            Ok((sent, ring)) => {
+                if ring {
+                    self.doorbell.ring();
+                }
+                Ok(sent)
             }
+            Err(slow) => Err(match self.refused(slot, pairing, slow) {
+                Refused::Full => Refused::Lost(Lost::Restarted),
+                refused => refused,
+            }),
         }
     }
 
     /// Gives a taken block, or one with a reply, back; who waits for one is woken.
     pub(in super::super) fn cancel(&self, slot: u16, block: u16) {
         wake(self.locked(|inner| {
-            let is_up = inner.status == Status::Up;
-            let Some((channel, own, _)) = inner.channel(usize::from(slot)) else {
+            let is_up = inner.live != 0;
+            let Some((channel, blocks)) = inner.channel(usize::from(slot)) else {
                 return Woken::default();
             };
-            channel.outbox.cancel(own, block);
+            channel.outbox.cancel(channel.own(blocks), block);
             if is_up {
                 channel.places(&self.cache)
             } else {
@@ -162,86 +143,51 @@ impl<P: Platform> End<P> {
         }
     }
 
-    /// Takes a packet up: its block and length. `None` where there is none now.
+    /// Takes a packet up: its block and bytes. `None` where there is none now.
     #[inline]
     pub(in super::super) fn receive(
         &self,
         slot: u16,
         pairing: u32,
-    ) -> Result<Option<(u16, u32)>, Lost> {
+    ) -> Result<Option<(u16, Span)>, Lost> {
         let received = self.locked(|inner| {
-            inner.check(pairing)?;
-            if inner.status != Status::Up {
+            if inner.live != pairing {
                 return Err(Slow::Look);
             }
-            let is_still_up = inner.session.is_still_up(&self.cache);
-            let (channel, _, theirs) = inner.channel(usize::from(slot)).ok_or(Slow::Look)?;
+            let (channel, blocks) = inner.channel(usize::from(slot)).ok_or(Slow::Look)?;
+            let theirs = channel.theirs(blocks);
             // Each round takes one entry up, and there are no more than blocks.
             for _ in 0..=theirs.len() {
                 match channel.inbox.receive(theirs, &self.cache) {
-                    Ok(Received::Packet(block, len)) => return Ok(Some((block, len))),
-                    Ok(Received::Nothing) if is_still_up => return Ok(None),
-                    Ok(Received::Nothing) => return Err(Slow::Look),
+                    Ok(Received::Packet(block, bytes)) => return Ok(Some((block, bytes))),
+                    Ok(Received::Nothing) => break,
                     Ok(Received::Filtered) => {}
                     Err(violation) => return Err(Slow::Violation(violation)),
                 }
             }
-            Ok(None)
+            match inner.session.is_still_up(&self.cache) {
+                true => Ok(None),
+                false => Err(Slow::Look),
+            }
         });
-        match received {
-            Ok(received) => Ok(received),
-            Err(slow) => self.slow(slot, pairing, slow).map(|()| None),
-        }
-    }
-
-    /// What a received block holds, as bytes that may change.
-    #[inline]
-    pub(in super::super) fn foreign(&self, slot: u16, block: u16, len: u32) -> Option<Foreign<'_>> {
-        self.locked(|inner| {
-            let (channel, _, theirs) = inner.channel(usize::from(slot))?;
-            // SAFETY: there are books on the block, so it is below the count.
-            (usize::from(block) < theirs.len())
-                .then(|| unsafe { channel.inbox.foreign(block, len) })
-        })
-    }
-
-    /// What a received block of a trusted peer holds.
-    ///
-    /// # Safety
-    /// The block was given by [`End::receive`], is not released while the reference lives, and
-    /// [`End::is_trusted`].
-    #[inline]
-    pub(in super::super) unsafe fn trusted(&self, slot: u16, block: u16, len: u32) -> &[u8] {
-        self.locked(|inner| {
-            inner
-                .channel(usize::from(slot))
-                // SAFETY: as the caller says; a trusted peer writes a block again only after it
-                // came back, and after a restart of its own only when this side has acknowledged
-                // that, which it does when no block is held any more.
-                .map(|(channel, ..)| unsafe { channel.inbox.trusted(block, len) })
-        })
-        .unwrap_or_default()
+        received.or_else(|slow| self.slow(slot, pairing, slow).map(|()| None))
     }
 
     /// A received block for the answer; `None` where the channel has no replies.
-    ///
-    /// # Safety
-    /// As for [`End::trusted`], and no other reference to the block lives.
-    #[allow(clippy::mut_from_ref)]
-    pub(in super::super) unsafe fn answer(&self, slot: u16, block: u16) -> Option<&mut [u8]> {
+    pub(in super::super) fn answer(&self, slot: u16, block: u16) -> Option<Span> {
         self.locked(|inner| {
-            let (channel, ..) = inner.channel(usize::from(slot))?;
-            // SAFETY: as the caller says; the pool lies in the exchange segment.
+            let (channel, _) = inner.channel(usize::from(slot))?;
             channel
                 .has_replies
-                .then(|| unsafe { channel.inbox.answer(block) })
+                .then(|| channel.inbox.answer(block))
+                .flatten()
         })
     }
 
-    /// Whether a pairing is the present one.
+    /// Whether a pairing is the present one, and the peer is still in it.
     #[inline]
     pub(in super::super) fn is_current(&self, pairing: u32) -> bool {
-        self.locked(|inner| inner.pairing == pairing && inner.session.is_still_up(&self.cache))
+        self.locked(|inner| inner.live == pairing && inner.session.is_still_up(&self.cache))
     }
 
     /// Gives a received block back, with an answer where there is one, and rings if the peer waits.
@@ -254,17 +200,17 @@ impl<P: Platform> End<P> {
         reply: Option<u32>,
     ) {
         let ring = self.locked(|inner| {
-            let is_current = inner.pairing == pairing && inner.status == Status::Up;
-            let is_trusted = self.is_trusted;
-            let Some((channel, _, theirs)) = inner.channel(usize::from(slot)) else {
+            let is_live = inner.live == pairing;
+            let Some((channel, blocks)) = inner.channel(usize::from(slot)) else {
                 return false;
             };
-            if is_current {
+            let theirs = channel.theirs(blocks);
+            if is_live {
                 channel.inbox.release(theirs, block, reply, &self.cache);
                 return inner.flush(slot, &self.cache);
             }
             // Of a trusted peer the marks stay until the views are gone.
-            if is_trusted {
+            if self.is_trusted {
                 channel.inbox.forget(theirs, block);
             }
             false
@@ -279,38 +225,20 @@ impl<P: Platform> End<P> {
         &self,
         slot: u16,
         pairing: u32,
-    ) -> Result<Option<(u16, u32)>, Lost> {
+    ) -> Result<Option<(u16, Span)>, Lost> {
         let taken = self.locked(|inner| {
-            inner.check(pairing)?;
-            if inner.status != Status::Up {
+            if inner.live != pairing {
                 return Err(Slow::Look);
             }
-            let is_still_up = inner.session.is_still_up(&self.cache);
-            let (channel, own, _) = inner.channel(usize::from(slot)).ok_or(Slow::Look)?;
-            match channel.outbox.take_answer(own, &self.cache) {
-                Ok(None) if !is_still_up => Err(Slow::Look),
-                Ok(answer) => Ok(answer),
-                Err(violation) => Err(Slow::Violation(violation)),
+            let (channel, blocks) = inner.channel(usize::from(slot)).ok_or(Slow::Look)?;
+            let own = channel.own(blocks);
+            let answer = channel.outbox.take_answer(own, &self.cache);
+            match answer.map_err(Slow::Violation)? {
+                None if !inner.session.is_still_up(&self.cache) => Err(Slow::Look),
+                answer => Ok(answer),
             }
         });
-        match taken {
-            Ok(answer) => Ok(answer),
-            Err(slow) => self.slow(slot, pairing, slow).map(|()| None),
-        }
-    }
-
-    /// An answer in an own block.
-    ///
-    /// # Safety
-    /// The block was given by [`End::take_answer`] and not freed since.
-    pub(in super::super) unsafe fn read_answer(&self, slot: u16, block: u16, len: u32) -> &[u8] {
-        self.locked(|inner| {
-            inner
-                .channel(usize::from(slot))
-                // SAFETY: as the caller says; replies need trust.
-                .map(|(channel, ..)| unsafe { channel.outbox.answer(block, len) })
-        })
-        .unwrap_or_default()
+        taken.or_else(|slow| self.slow(slot, pairing, slow).map(|()| None))
     }
 
     /// Sets the receiver's filter.
@@ -326,7 +254,7 @@ impl<P: Platform> End<P> {
     pub(in super::super) fn arm(&self, slot: u16, pairing: u32, what: What, waker: &Waker) {
         let mut mine = Some(waker.clone());
         let (evicted, woken, now) = self.locked(|inner| {
-            let is_up = inner.status == Status::Up;
+            let is_up = inner.live != 0;
             let over = inner.check(pairing).is_err();
             let has_barrier = inner.session.has_barrier();
             let is_still_up = inner.session.is_still_up(&self.cache);
@@ -383,26 +311,33 @@ impl<P: Platform> End<P> {
         // `mine`, if it was not needed, is dropped out here, without the lock.
     }
 
+    /// Why there is no block, or a packet did not go.
+    #[cold]
+    fn refused(&self, slot: u16, pairing: u32, slow: Slow) -> Refused {
+        if matches!(slow, Slow::TooLarge) {
+            return Refused::TooLarge;
+        }
+        match self.slow(slot, pairing, slow) {
+            Err(lost) => Refused::Lost(lost),
+            Ok(()) if self.locked(|inner| inner.live == pairing && inner.is_draining) => {
+                Refused::Lost(Lost::Closed)
+            }
+            Ok(()) => Refused::Full,
+        }
+    }
+
     /// Whatever is not the usual: a link that is not up, a violation. `Ok`: there is nothing now.
     #[cold]
     fn slow(&self, slot: u16, pairing: u32, slow: Slow) -> Result<(), Lost> {
-        if let Slow::Lost(lost) = slow {
-            return Err(lost);
-        }
         let cache = &self.cache;
         let (after, result) = self.locked(|inner| {
             let mut after = inner.step(self.is_trusted, cache);
             if let Slow::Violation(violation) = slow
-                && inner.check(pairing).is_ok()
-                && inner.status == Status::Up
+                && inner.live == pairing
             {
                 after.wake |= inner.violated(slot, violation, cache);
             }
-            let result = match inner.check(pairing) {
-                Err(Slow::Lost(lost)) => Err(lost),
-                _ => Ok(()),
-            };
-            (after, result)
+            (after, inner.check(pairing))
         });
         self.after(&after);
         result
