@@ -8,20 +8,21 @@ use super::filter::{Filter, Predicate};
 use super::layout::{REPLY, control, statistics};
 use super::outbox::{Block, State};
 use super::port::Cache;
-use super::ring::{Entry, Look, RingReader, RingWriter, passes};
-use crate::word::{BlockArea, Span, Words};
+use super::ring::{Entry, Look, RingReader, RingWriter};
+use crate::word::{BlockArea, PublishFence, RETURN_LOOK_FENCE, Span, Words};
 
 pub(super) struct Inbox {
     ring: RingReader,
     returns: RingWriter,
     pool: BlockArea,
+    /// Where the books on this pool begin.
+    first: usize,
     mine: Words,
     counts: Words,
     theirs: Words,
     /// Of the peer's session.
     tag: u16,
     held: u16,
-    flushed: u32,
     filter: Filter,
     filtered: u32,
 }
@@ -39,19 +40,19 @@ impl Inbox {
     /// `counts` is the own statistics line, `theirs` the peer's control line.
     pub(super) fn new(
         (ring, returns): (RingReader, RingWriter),
-        pool: BlockArea,
+        (pool, first): (BlockArea, usize),
         (mine, counts, theirs): (Words, Words, Words),
     ) -> Inbox {
         Inbox {
             ring,
             returns,
             pool,
+            first,
             mine,
             counts,
             theirs,
             tag: 0,
             held: 0,
-            flushed: 0,
             filter: Filter::default(),
             filtered: 0,
         }
@@ -67,15 +68,16 @@ impl Inbox {
         cache: &impl Cache,
     ) {
         if forget_held {
-            for book in books {
-                book.state = State::Free;
+            for block in 0..self.pool.count() {
+                if let Some(book) = self.book(books, block) {
+                    book.state = State::Free;
+                }
             }
             self.held = 0;
         }
         self.tag = peer_session as u16;
         self.ring.reset();
         self.returns.reset(cache);
-        self.flushed = 0;
         // The wish stays; an earlier user of this segment may have left another.
         self.filter.publish(&self.mine, cache);
         self.mine.at(control::WAKE_PACKETS).set(u32::MAX);
@@ -90,8 +92,19 @@ impl Inbox {
 
     /// The mark of every held block is counted.
     pub(super) fn check(&self, books: &[Block]) -> bool {
+        let all = self.first..self.first + usize::from(self.pool.count());
+        let books = books.get(all).unwrap_or_default();
         let held = books.iter().filter(|book| book.state == State::Held);
         held.count() == usize::from(self.held)
+    }
+
+    /// The book on a block of this pool, in the books on all blocks.
+    #[inline(always)]
+    fn book<'a>(&self, books: &'a mut [Block], block: u16) -> Option<&'a mut Block> {
+        if block >= self.pool.count() {
+            return None;
+        }
+        books.get_mut(self.first + usize::from(block))
     }
 
     /// Bytes of a block.
@@ -116,31 +129,41 @@ impl Inbox {
         if entry.tag != self.tag {
             return Err(Violation::Session);
         }
-        let book = books
-            .get_mut(usize::from(entry.block))
-            .ok_or(Violation::Block)?;
+        let book = self.book(books, entry.block).ok_or(Violation::Block)?;
         if book.state == State::Held {
             return Err(Violation::Twice);
         }
         book.state = State::Held;
         self.held = self.held.wrapping_add(1);
         if entry.len > self.pool.size() {
-            self.give_back(books, entry.block, 0, 0, cache);
-            return Err(Violation::Length);
+            return Err(self.is_too_long(books, entry.block, cache));
         }
         let (at, bytes) = self.pool.bytes(entry.block, entry.len);
         cache.invalidate(at, bytes);
-        if self.filter.is_set() {
-            let packet = self.pool.for_reading(entry.block, entry.len);
-            if !self.filter.passes_foreign(packet) {
-                self.filtered = self.filtered.wrapping_add(1);
-                self.counts.at(statistics::FILTERED).set(self.filtered);
-                self.give_back(books, entry.block, 0, 0, cache);
-                return Ok(Received::Filtered);
-            }
+        if self.filter.is_set() && !self.is_wanted(books, &entry, cache) {
+            return Ok(Received::Filtered);
         }
         let packet = self.pool.for_reading(entry.block, entry.len);
         Ok(Received::Packet(entry.block, packet))
+    }
+
+    #[cold]
+    fn is_too_long(&mut self, books: &mut [Block], block: u16, cache: &impl Cache) -> Violation {
+        self.give_back(books, block, 0, 0, cache);
+        Violation::Length
+    }
+
+    /// Whether the own filter lets a packet through; if not, its block has gone back.
+    #[cold]
+    fn is_wanted(&mut self, books: &mut [Block], entry: &Entry, cache: &impl Cache) -> bool {
+        let packet = self.pool.for_reading(entry.block, entry.len);
+        let is_wanted = self.filter.passes_foreign(packet);
+        if !is_wanted {
+            self.filtered = self.filtered.wrapping_add(1);
+            self.counts.at(statistics::FILTERED).set(self.filtered);
+            self.give_back(books, entry.block, 0, 0, cache);
+        }
+        is_wanted
     }
 
     /// A held block, for the answer in it.
@@ -158,7 +181,7 @@ impl Inbox {
         reply: Option<u32>,
         cache: &impl Cache,
     ) -> bool {
-        let book = books.get_mut(usize::from(block));
+        let book = self.book(books, block);
         let Some(_) = book.filter(|book| book.state == State::Held) else {
             return false;
         };
@@ -183,7 +206,7 @@ impl Inbox {
         flags: u32,
         cache: &impl Cache,
     ) {
-        if let Some(book) = books.get_mut(usize::from(block)) {
+        if let Some(book) = self.book(books, block) {
             book.state = State::Free;
         }
         self.held = self.held.wrapping_sub(1);
@@ -199,7 +222,7 @@ impl Inbox {
 
     /// Drops the mark of a block of an earlier session whose view is gone.
     pub(super) fn forget(&mut self, books: &mut [Block], block: u16) {
-        if let Some(book) = books.get_mut(usize::from(block))
+        if let Some(book) = self.book(books, block)
             && book.state == State::Held
         {
             book.state = State::Free;
@@ -207,22 +230,14 @@ impl Inbox {
         }
     }
 
-    /// Whether something was returned since the last [`Inbox::flush`].
+    /// Whether the peer waits for the return that was just published.
     #[inline(always)]
-    pub(super) fn is_unflushed(&self) -> bool {
-        self.flushed != self.returns.at()
-    }
-
-    /// Whether the peer waits for one of the returns since the last call. The fence between is the
-    /// caller's.
-    #[inline(always)]
-    pub(super) fn flush(&mut self) -> bool {
-        let from = core::mem::replace(&mut self.flushed, self.returns.at());
-        passes(
-            self.theirs.at(control::WAKE_RETURNS).get(),
-            from,
-            self.flushed,
-        )
+    pub(super) fn flush(&self, fence: PublishFence, cache: &impl Cache) -> bool {
+        fence.run(RETURN_LOOK_FENCE);
+        let (at, len) = self.theirs.bytes();
+        cache.invalidate(at, len);
+        let wake = self.theirs.at(control::WAKE_RETURNS).get();
+        wake.wrapping_add(1) == self.returns.at()
     }
 
     /// Whether `count` entries wait; more than a ring holds never do, and count as all of it.
@@ -250,13 +265,6 @@ impl Inbox {
         cache.clean(at, len);
         let (at, len) = self.counts.bytes();
         cache.clean(at, len);
-    }
-
-    /// Looks at the peer's control line anew.
-    #[inline(always)]
-    pub(super) fn invalidate_control(&self, cache: &impl Cache) {
-        let (at, len) = self.theirs.bytes();
-        cache.invalidate(at, len);
     }
 
     /// Sets which packets are wanted, here and, as an optimisation, at the sender.

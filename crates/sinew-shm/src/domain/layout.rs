@@ -92,13 +92,12 @@ pub(super) mod statistics {
     pub const RECLAIMED: usize = 1;
     pub const RECEIVED: usize = 2;
     pub const RELEASED: usize = 3;
-    pub const FREE: usize = 4;
-    pub const FULL: usize = 5;
-    pub const TOO_LARGE: usize = 6;
-    pub const FILTERED: usize = 7;
-    pub const VIOLATIONS: usize = 8;
-    pub const RUNG: usize = 9;
-    pub const SUPPRESSED: usize = 10;
+    pub const FULL: usize = 4;
+    pub const TOO_LARGE: usize = 5;
+    pub const FILTERED: usize = 6;
+    pub const VIOLATIONS: usize = 7;
+    /// Rings of the doorbell; every other packet and return rang nobody.
+    pub const RUNG: usize = 8;
 }
 
 /// An entry of a ring: word indices.

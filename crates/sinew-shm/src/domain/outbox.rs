@@ -9,7 +9,7 @@ use super::filter::Filter;
 use super::layout::{REPLY, control, statistics};
 use super::port::Cache;
 use super::ring::{Entry, Look, RingReader, RingWriter, passes};
-use crate::word::{BlockArea, Span, Words};
+use crate::word::{BlockArea, PUBLISH_FENCE, PublishFence, Span, Words};
 
 /// The books on one block, of either side.
 #[derive(Clone, Copy, Debug)]
@@ -63,10 +63,13 @@ pub(super) struct Outbox {
     ring: RingWriter,
     returns: RingReader,
     pool: BlockArea,
+    /// Where the books on this pool begin.
+    first: usize,
     mine: Words,
     counts: Words,
     theirs: Words,
     tag: u16,
+    is_large: bool,
     free_top: u16,
     free: u16,
     lent: u16,
@@ -85,16 +88,18 @@ impl Outbox {
         (ring, returns): (RingWriter, RingReader),
         pool: BlockArea,
         (mine, counts, theirs): (Words, Words, Words),
-        books: &mut [Block],
+        (books, first): (&mut [Block], usize),
     ) -> Outbox {
         let mut outbox = Outbox {
             ring,
             returns,
             pool,
+            first,
             mine,
             counts,
             theirs,
             tag: 0,
+            is_large: pool.size() >= LARGE,
             free_top: NONE,
             free: 0,
             lent: 0,
@@ -114,7 +119,7 @@ impl Outbox {
     /// Takes every lent block back, and empties the ring for a session of one's own.
     pub(super) fn reset(&mut self, session: u32, books: &mut [Block], cache: &impl Cache) {
         for block in (0..self.pool.count()).rev() {
-            let state = books.get(usize::from(block)).map(|book| book.state);
+            let state = self.book(books, block).map(|book| book.state);
             if matches!(state, Some(State::Lent)) {
                 self.free(books, block);
             }
@@ -136,6 +141,15 @@ impl Outbox {
         self.count();
     }
 
+    /// The book on a block of this pool, in the books on all blocks.
+    #[inline(always)]
+    fn book<'a>(&self, books: &'a mut [Block], block: u16) -> Option<&'a mut Block> {
+        if block >= self.pool.count() {
+            return None;
+        }
+        books.get_mut(self.first + usize::from(block))
+    }
+
     /// Bytes of a block.
     pub(super) fn size(&self) -> u32 {
         self.pool.size()
@@ -155,37 +169,45 @@ impl Outbox {
         cache: &impl Cache,
     ) -> Result<(u16, Span), Denied> {
         if min > self.pool.size() as usize || self.pool.count() == 0 {
-            self.too_large = self.too_large.wrapping_add(1);
-            self.counts.at(statistics::TOO_LARGE).set(self.too_large);
-            return Err(Denied::TooLarge);
+            return Err(self.is_too_large());
         }
-        if self.pool.size() >= LARGE && self.lent > 0 {
+        if self.is_large && self.lent > 0 {
             self.reclaim(books, cache)?;
         }
         // As many looks as free blocks are missing, at most.
         while self.free <= reserve {
             if !self.reclaim(books, cache)? {
-                self.full = self.full.wrapping_add(1);
-                self.counts.at(statistics::FULL).set(self.full);
-                return Err(Denied::Full);
+                return Err(self.is_full());
             }
         }
         let block = self.free_top;
-        let book = books.get_mut(usize::from(block)).ok_or(Denied::Full)?;
+        let book = self.book(books, block).ok_or(Denied::Full)?;
         self.free_top = book.next;
         book.state = State::Held;
         self.free = self.free.wrapping_sub(1);
-        self.counts.at(statistics::FREE).set(u32::from(self.free));
         Ok((block, self.pool.for_writing(block)))
+    }
+
+    #[cold]
+    fn is_full(&mut self) -> Denied {
+        self.full = self.full.wrapping_add(1);
+        self.counts.at(statistics::FULL).set(self.full);
+        Denied::Full
+    }
+
+    #[cold]
+    fn is_too_large(&mut self) -> Denied {
+        self.too_large = self.too_large.wrapping_add(1);
+        self.counts.at(statistics::TOO_LARGE).set(self.too_large);
+        Denied::TooLarge
     }
 
     /// Takes a taken block back unsent. `false` where it was none.
     pub(super) fn cancel(&mut self, books: &mut [Block], block: u16) -> bool {
-        let state = books.get(usize::from(block)).map(|book| book.state);
+        let state = self.book(books, block).map(|book| book.state);
         let held = matches!(state, Some(State::Held));
         if held {
             self.free(books, block);
-            self.counts.at(statistics::FREE).set(u32::from(self.free));
         }
         held
     }
@@ -200,24 +222,17 @@ impl Outbox {
         len: u32,
         cache: &impl Cache,
     ) -> Result<bool, Denied> {
-        let book = books.get_mut(usize::from(block));
-        let Some(book) = book.filter(|book| book.state == State::Held) else {
-            return Err(Denied::TooLarge);
-        };
         if len > self.pool.size() {
             self.cancel(books, block);
             return Err(Denied::TooLarge);
         }
-        if self.filter.is_set() {
-            // SAFETY: the block is held, and its place is not written while it is looked at here.
-            let packet = unsafe { self.pool.for_reading(block, len).slice() };
-            if !self.filter.passes(packet) {
-                self.cancel(books, block);
-                self.filtered = self.filtered.wrapping_add(1);
-                self.counts.at(statistics::FILTERED).set(self.filtered);
-                return Ok(false);
-            }
+        if self.filter.is_set() && !self.is_wanted(books, block, len) {
+            return Ok(false);
         }
+        let book = self.book(books, block);
+        let Some(book) = book.filter(|book| book.state == State::Held) else {
+            return Err(Denied::TooLarge);
+        };
         book.state = State::Lent;
         self.lent = self.lent.wrapping_add(1);
         let (at, bytes) = self.pool.bytes(block, len);
@@ -233,17 +248,33 @@ impl Outbox {
         Ok(true)
     }
 
-    /// Whether something was published since the last [`Outbox::flushed`].
-    #[inline(always)]
-    pub(super) fn is_unflushed(&self) -> bool {
-        self.flushed != self.ring.at()
+    /// Whether the receiver wants the packet; if not, its block is free again.
+    #[cold]
+    fn is_wanted(&mut self, books: &mut [Block], block: u16, len: u32) -> bool {
+        if block >= self.pool.count() {
+            return true;
+        }
+        // SAFETY: the block is held by who sends it, and not written while it is looked at here.
+        let packet = unsafe { self.pool.for_reading(block, len).slice() };
+        let is_wanted = self.filter.passes(packet);
+        if !is_wanted {
+            self.cancel(books, block);
+            self.filtered = self.filtered.wrapping_add(1);
+            self.counts.at(statistics::FILTERED).set(self.filtered);
+        }
+        is_wanted
     }
 
-    /// Whether the peer waits for one of the packets published since the last call. The fence
-    /// between is the caller's.
+    /// Whether the peer waits for one of the packets published since the last call.
     #[inline(always)]
-    pub(super) fn flush(&mut self) -> bool {
+    pub(super) fn flush(&mut self, fence: PublishFence, cache: &impl Cache) -> bool {
         let from = core::mem::replace(&mut self.flushed, self.ring.at());
+        if from == self.flushed {
+            return false;
+        }
+        fence.run(PUBLISH_FENCE);
+        let (at, len) = self.theirs.bytes();
+        cache.invalidate(at, len);
         let wake = self.theirs.at(control::WAKE_PACKETS).get();
         self.filter.refresh(&self.theirs);
         passes(wake, from, self.flushed)
@@ -266,24 +297,31 @@ impl Outbox {
         if entry.tag != self.tag {
             return Err(Violation::Session);
         }
-        let book = books
-            .get_mut(usize::from(entry.block))
-            .filter(|book| book.state == State::Lent)
-            .ok_or(Violation::NotLent)?;
+        let book = self.book(books, entry.block);
+        if book.is_none_or(|book| book.state != State::Lent) {
+            return Err(Violation::NotLent);
+        }
         self.lent = self.lent.wrapping_sub(1);
         if entry.flags & REPLY == 0 {
             self.free(books, entry.block);
             return Ok(true);
         }
+        self.keep_answer(books, entry)
+    }
+
+    /// Puts an answer that has come back behind the others.
+    fn keep_answer(&mut self, books: &mut [Block], entry: Entry) -> Result<bool, Violation> {
         if entry.len > self.pool.size() {
             self.free(books, entry.block);
             return Err(Violation::Length);
         }
-        book.state = State::Answered;
-        book.len = entry.len;
-        book.next = NONE;
+        if let Some(book) = self.book(books, entry.block) {
+            book.state = State::Answered;
+            book.len = entry.len;
+            book.next = NONE;
+        }
         let last = core::mem::replace(&mut self.answers.1, entry.block);
-        match books.get_mut(usize::from(last)) {
+        match self.book(books, last) {
             Some(last) if self.answers.0 != NONE => last.next = entry.block,
             _ => self.answers.0 = entry.block,
         }
@@ -307,7 +345,7 @@ impl Outbox {
 
     fn next_answer(&mut self, books: &mut [Block]) -> Option<(u16, u32)> {
         let block = self.answers.0;
-        let book = books.get_mut(usize::from(block))?;
+        let book = self.book(books, block)?;
         book.state = State::Held;
         self.answers.0 = book.next;
         Some((block, book.len))
@@ -334,9 +372,10 @@ impl Outbox {
     }
 
     fn free(&mut self, books: &mut [Block], block: u16) {
-        if let Some(book) = books.get_mut(usize::from(block)) {
+        let top = self.free_top;
+        if let Some(book) = self.book(books, block) {
             book.state = State::Free;
-            book.next = self.free_top;
+            book.next = top;
             self.free_top = block;
             self.free = self.free.wrapping_add(1);
         }
@@ -345,11 +384,12 @@ impl Outbox {
     fn count(&self) {
         self.counts.at(statistics::SENT).set(self.ring.at());
         self.counts.at(statistics::RECLAIMED).set(self.returns.at());
-        self.counts.at(statistics::FREE).set(u32::from(self.free));
     }
 
     /// Every block is in exactly one place, and the counts say so.
     pub(super) fn check(&self, books: &[Block]) -> bool {
+        let all = self.first..self.first + usize::from(self.pool.count());
+        let books = books.get(all).unwrap_or_default();
         let count = |state| books.iter().filter(|book| book.state == state).count();
         let (mut in_stack, mut at) = (0, self.free_top);
         while let Some(book) = books.get(usize::from(at)) {

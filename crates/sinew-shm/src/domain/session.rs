@@ -12,7 +12,7 @@ use super::config::{Config, MAJOR, MINOR, Role, Trust};
 use super::layout::{self, PROBE, directory, identity, life, session};
 use super::port::Cache;
 use super::{Difference, Field};
-use crate::word::{SESSION_LOAD, SESSION_STORE, Segment, Words};
+use crate::word::{PublishFence, SESSION_LOAD, SESSION_STORE, Segment, Words};
 
 /// The states of a side, as they stand in its segment.
 pub(super) mod state {
@@ -51,8 +51,8 @@ pub(super) struct Session {
     /// The peer's session that this side has acknowledged; 0 for none.
     peer: u32,
     offered: u32,
-    /// Both sides offer a barrier.
-    has_barrier: bool,
+    /// Light where both sides offer a barrier.
+    fence: PublishFence,
     heartbeat: u32,
     /// The peer's state when it was found up: ready or draining.
     state: u32,
@@ -88,7 +88,7 @@ impl Session {
             me: 0,
             peer: 0,
             offered: if offers_barrier { BARRIER } else { 0 },
-            has_barrier: false,
+            fence: PublishFence::FULL,
             heartbeat: 0,
             state: state::READY,
         })
@@ -98,10 +98,10 @@ impl Session {
         self.me
     }
 
-    /// Whether the side that sleeps orders memory for the side that sends.
+    /// What orders a publication before the look at the peer's wake word.
     #[inline(always)]
-    pub(super) fn has_barrier(&self) -> bool {
-        self.has_barrier
+    pub(super) fn fence(&self) -> PublishFence {
+        self.fence
     }
 
     /// Begins a session: takes the segment's identity away. `empty` then empties rings and wake
@@ -114,7 +114,7 @@ impl Session {
         let known = self.theirs.session.at(session::ACKNOWLEDGED).get();
         self.me = next(old, known);
         self.peer = 0;
-        self.has_barrier = false;
+        self.fence = PublishFence::FULL;
         self.put(session::STATE, state::OPENING, cache);
         let magic = self.mine.identity.at(identity::MAGIC);
         magic.store(0, SESSION_STORE);
@@ -200,9 +200,11 @@ impl Session {
     pub(super) fn acknowledge(&mut self, found: u32, cache: &impl Cache) {
         self.peer = found;
         let offered = self.theirs.identity.at(identity::OFFERED).get();
-        self.has_barrier = offered & self.offered & BARRIER != 0;
-        let accepted = self.mine.identity.at(identity::ACCEPTED);
-        accepted.set(if self.has_barrier { BARRIER } else { 0 });
+        let both = offered & self.offered & BARRIER;
+        if both != 0 {
+            self.fence = PublishFence::LIGHT;
+        }
+        self.mine.identity.at(identity::ACCEPTED).set(both);
         clean(&self.mine.identity, cache);
         self.put(session::ACKNOWLEDGED, found, cache);
     }

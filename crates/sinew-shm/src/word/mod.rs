@@ -53,8 +53,10 @@ pub(crate) const ENTRY_STORE: Point = Point::new("entry_store", Ordering::Releas
 pub(crate) const ENTRY_LOAD: Point = Point::new("entry_load", Ordering::Acquire);
 /// Between domains, side that goes to sleep: its wake word before its last look at the ring.
 pub(crate) const SLEEP_FENCE: Point = Point::new("sleep_fence", Ordering::SeqCst);
-/// Between domains, side that publishes: the sequence number before its look at the wake word.
+/// Between domains, side that publishes a packet: its number before its look at the wake word.
 pub(crate) const PUBLISH_FENCE: Point = Point::new("publish_fence", Ordering::SeqCst);
+/// Between domains: the same for a return.
+pub(crate) const RETURN_LOOK_FENCE: Point = Point::new("return_look_fence", Ordering::SeqCst);
 /// Session: what is opened, acknowledged or taken down happens before the word that says so.
 pub(crate) const SESSION_STORE: Point = Point::new("session_store", Ordering::Release);
 /// Session: pairs with [`SESSION_STORE`].
@@ -81,11 +83,12 @@ pub const MUTANTS: [&str; 10] = [
 
 /// The points between domains; see [`MUTANTS`].
 #[cfg(loom)]
-pub const DOMAIN_MUTANTS: [&str; 8] = [
+pub const DOMAIN_MUTANTS: [&str; 9] = [
     ENTRY_STORE.name,
     ENTRY_LOAD.name,
     SLEEP_FENCE.name,
     PUBLISH_FENCE.name,
+    RETURN_LOOK_FENCE.name,
     SESSION_STORE.name,
     SESSION_LOAD.name,
     FILTER_STORE.name,
@@ -165,13 +168,29 @@ impl Word {
     }
 }
 
-/// As [`full_fence`] where `full`; else only the compiler is held back, because the other side's
-/// barrier reaches this processor as well (see `domain::Platform::barrier`).
-#[inline(always)]
-pub(crate) fn publish_fence(point: Point, full: bool) {
-    if full {
-        full_fence(point);
-    } else {
+/// What keeps a publication before the look at the other side's wake word.
+#[derive(Clone, Copy)]
+pub(crate) struct PublishFence {
+    is_light: bool,
+}
+
+impl PublishFence {
+    /// A full fence.
+    pub(crate) const FULL: PublishFence = PublishFence { is_light: false };
+    /// Only the compiler is held back: the barrier of the side that goes to sleep reaches this
+    /// processor as well (`domain::Platform::barrier`).
+    pub(crate) const LIGHT: PublishFence = PublishFence { is_light: true };
+
+    #[inline(always)]
+    pub(crate) fn is_light(self) -> bool {
+        self.is_light
+    }
+
+    #[inline(always)]
+    pub(crate) fn run(self, point: Point) {
+        if !self.is_light {
+            return full_fence(point);
+        }
         #[cfg(not(loom))]
         core::sync::atomic::compiler_fence(Ordering::SeqCst);
         // Loom knows no barrier that reaches another thread.

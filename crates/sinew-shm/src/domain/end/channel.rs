@@ -17,8 +17,8 @@ pub(super) struct ChannelEnd {
     pub(super) has_replies: bool,
     pub(super) outbox: Outbox,
     pub(super) inbox: Inbox,
-    /// Where the books on the blocks begin: own ones, then the peer's, and where they end.
-    pub(super) books: (usize, usize, usize),
+    /// Where the books of this channel end.
+    pub(super) books_end: usize,
     pub(super) counts: Words,
     pub(super) for_place: Waiters,
     pub(super) for_packet: Waiters,
@@ -27,7 +27,6 @@ pub(super) struct ChannelEnd {
     pub(super) wanted: u32,
     pub(super) violations: u32,
     pub(super) rung: u32,
-    pub(super) suppressed: u32,
 }
 
 impl ChannelEnd {
@@ -67,8 +66,7 @@ impl ChannelEnd {
         );
         let middle = start + usize::from(pool.blocks);
         let end = middle + usize::from(peer_pool.blocks);
-        let own = blocks.get_mut(start..middle)?;
-        own.fill(Block::NEW);
+        blocks.get_mut(start..end)?.fill(Block::NEW);
         let outbox = Outbox::new(
             (
                 RingWriter::new(memory.mine.ring(ours.ring, ours.ring_log2)?),
@@ -76,24 +74,23 @@ impl ChannelEnd {
             ),
             out_area,
             lines,
-            own,
+            (blocks, start),
         );
         let inbox = Inbox::new(
             (
                 RingReader::new(memory.peer.ring(theirs.ring, theirs.ring_log2)?),
                 RingWriter::new(memory.mine.ring(ours.returns, ours.returns_log2)?),
             ),
-            in_area,
+            (in_area, middle),
             lines,
         );
-        blocks.get_mut(middle..end)?.fill(Block::NEW);
         Some(ChannelEnd {
             id: channel.id,
             priority: channel.priority,
             has_replies: channel.replies,
             outbox,
             inbox,
-            books: (start, middle, end),
+            books_end: end,
             counts,
             for_place: Waiters::new(),
             for_packet: Waiters::new(),
@@ -101,27 +98,20 @@ impl ChannelEnd {
             wanted: 1,
             violations: 0,
             rung: 0,
-            suppressed: 0,
         })
     }
 
-    /// The books on the own blocks.
-    #[inline(always)]
-    pub(super) fn own<'a>(&self, blocks: &'a mut [Block]) -> &'a mut [Block] {
-        let (start, middle, _) = self.books;
-        blocks.get_mut(start..middle).unwrap_or_default()
-    }
-
-    /// The books on the peer's blocks.
-    #[inline(always)]
-    pub(super) fn theirs<'a>(&self, blocks: &'a mut [Block]) -> &'a mut [Block] {
-        let (_, middle, end) = self.books;
-        blocks.get_mut(middle..end).unwrap_or_default()
-    }
-
     /// Whether the books agree with themselves.
-    pub(super) fn check(&self, blocks: &mut [Block]) -> bool {
-        self.outbox.check(self.own(blocks)) && self.inbox.check(self.theirs(blocks))
+    pub(super) fn check(&self, blocks: &[Block]) -> bool {
+        self.outbox.check(blocks) && self.inbox.check(blocks)
+    }
+
+    /// Counts a ring of the doorbell.
+    #[cold]
+    pub(super) fn count_ring(&mut self) -> bool {
+        self.rung = self.rung.wrapping_add(1);
+        self.counts.at(layout::statistics::RUNG).set(self.rung);
+        true
     }
 
     /// Who waits for packets and can go on.

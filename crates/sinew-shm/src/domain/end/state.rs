@@ -9,7 +9,6 @@ use super::super::{Lost, Violation};
 use super::channel::ChannelEnd;
 use super::{Memory, Options, Slot, Status};
 use crate::waiters::Woken;
-use crate::word::{PUBLISH_FENCE, publish_fence};
 
 pub(super) struct Inner<P: Platform> {
     pub(super) session: Session,
@@ -55,7 +54,7 @@ impl<P: Platform> Inner<P> {
                 &self.memory,
                 (self.blocks.as_mut(), books),
             )?;
-            books = end.books.2;
+            books = end.books_end;
             // Insertion: behind everything that is as urgent.
             let slots = self.slots.as_mut().get_mut(..=index)?;
             let behind = |slot: &Slot| {
@@ -221,12 +220,10 @@ impl<P: Platform> Inner<P> {
             let Some((channel, blocks)) = self.channel(slot) else {
                 continue;
             };
-            let own = channel.own(blocks);
-            channel.outbox.reset(me, own, cache);
-            let theirs = channel.theirs(blocks);
+            channel.outbox.reset(me, blocks, cache);
             channel
                 .inbox
-                .reset(peer_session, theirs, forget_held, cache);
+                .reset(peer_session, blocks, forget_held, cache);
             channel.inbox.clean_control(cache);
         }
     }
@@ -256,10 +253,9 @@ impl<P: Platform> Inner<P> {
             let Some((channel, blocks)) = self.channel(slot) else {
                 continue;
             };
-            let own = channel.own(blocks);
             // No more than are lent.
             let violation = loop {
-                match channel.outbox.reclaim(own, cache) {
+                match channel.outbox.reclaim(blocks, cache) {
                     Ok(true) => {}
                     Ok(false) => break None,
                     Err(violation) => break Some(violation),
@@ -288,29 +284,14 @@ impl<P: Platform> Inner<P> {
         }
     }
 
-    /// Whether the peer is to be rung for what was published on a channel.
+    /// Whether the peer is to be rung for the packets that were published on a channel.
     #[inline(always)]
-    pub(super) fn flush(&mut self, slot: u16, cache: &P::Cache) -> bool {
-        let full = !self.session.has_barrier();
-        let Some((channel, ..)) = self.channel(usize::from(slot)) else {
+    pub(super) fn flush_packets(&mut self, slot: u16, cache: &P::Cache) -> bool {
+        let fence = self.session.fence();
+        let Some((channel, _)) = self.channel(usize::from(slot)) else {
             return false;
         };
-        let (packets, returns) = (channel.outbox.is_unflushed(), channel.inbox.is_unflushed());
-        if !(packets || returns) {
-            return false;
-        }
-        publish_fence(PUBLISH_FENCE, full);
-        channel.inbox.invalidate_control(cache);
-        let ring = (packets && channel.outbox.flush()) | (returns && channel.inbox.flush());
-        if ring {
-            channel.rung = channel.rung.wrapping_add(1);
-            channel.counts.at(statistics::RUNG).set(channel.rung);
-        } else {
-            channel.suppressed = channel.suppressed.wrapping_add(1);
-            let count = channel.counts.at(statistics::SUPPRESSED);
-            count.set(channel.suppressed);
-        }
-        ring
+        channel.outbox.flush(fence, cache) && channel.count_ring()
     }
 
     /// Who waits on a channel and can go on.

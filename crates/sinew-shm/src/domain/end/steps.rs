@@ -2,6 +2,7 @@
 
 use core::task::Waker;
 
+use super::super::config::MAX_BLOCKS;
 use super::super::filter::Predicate;
 use super::super::inbox::Received;
 use super::super::outbox::Denied;
@@ -75,8 +76,7 @@ impl<P: Platform> End<P> {
                 return Err(Slow::Look);
             }
             let (channel, blocks) = inner.channel(usize::from(slot)).ok_or(Slow::Look)?;
-            let own = channel.own(blocks);
-            Ok(channel.outbox.take(own, min, reserve, &self.cache)?)
+            Ok(channel.outbox.take(blocks, min, reserve, &self.cache)?)
         });
         taken.map_err(|slow| self.refused(slot, pairing, slow))
     }
@@ -94,15 +94,16 @@ impl<P: Platform> End<P> {
     ) -> Result<bool, Refused> {
         let sent = self.locked(|inner| {
             let is_live = inner.live == pairing;
+            let fence = inner.session.fence();
             let (channel, blocks) = inner.channel(usize::from(slot)).ok_or(Slow::Look)?;
-            let own = channel.own(blocks);
             if !is_live {
-                channel.outbox.cancel(own, block);
+                channel.outbox.cancel(blocks, block);
                 return Err(Slow::Look);
             }
             let len = u32::try_from(len).unwrap_or(u32::MAX);
-            let sent = channel.outbox.send(own, block, len, &self.cache)?;
-            Ok((sent, flush && inner.flush(slot, &self.cache)))
+            let sent = channel.outbox.send(blocks, block, len, &self.cache)?;
+            let ring = flush && channel.outbox.flush(fence, &self.cache) && channel.count_ring();
+            Ok((sent, ring))
         });
         match sent {
             Ok((sent, ring)) => {
@@ -125,7 +126,7 @@ impl<P: Platform> End<P> {
             let Some((channel, blocks)) = inner.channel(usize::from(slot)) else {
                 return Woken::default();
             };
-            channel.outbox.cancel(channel.own(blocks), block);
+            channel.outbox.cancel(blocks, block);
             if is_up {
                 channel.places(&self.cache)
             } else {
@@ -137,7 +138,7 @@ impl<P: Platform> End<P> {
     /// Rings the peer if it waits for what was published on this channel.
     #[inline]
     pub(in super::super) fn flush(&self, slot: u16) {
-        let ring = self.locked(|inner| inner.flush(slot, &self.cache));
+        let ring = self.locked(|inner| inner.flush_packets(slot, &self.cache));
         if ring {
             self.doorbell.ring();
         }
@@ -155,10 +156,9 @@ impl<P: Platform> End<P> {
                 return Err(Slow::Look);
             }
             let (channel, blocks) = inner.channel(usize::from(slot)).ok_or(Slow::Look)?;
-            let theirs = channel.theirs(blocks);
-            // Each round takes one entry up, and there are no more than blocks.
-            for _ in 0..=theirs.len() {
-                match channel.inbox.receive(theirs, &self.cache) {
+            // Past packets that are not wanted: no more than blocks.
+            for _ in 0..MAX_BLOCKS {
+                match channel.inbox.receive(blocks, &self.cache) {
                     Ok(Received::Packet(block, bytes)) => return Ok(Some((block, bytes))),
                     Ok(Received::Nothing) => break,
                     Ok(Received::Filtered) => {}
@@ -201,17 +201,18 @@ impl<P: Platform> End<P> {
     ) {
         let ring = self.locked(|inner| {
             let is_live = inner.live == pairing;
+            let fence = inner.session.fence();
             let Some((channel, blocks)) = inner.channel(usize::from(slot)) else {
                 return false;
             };
-            let theirs = channel.theirs(blocks);
             if is_live {
-                channel.inbox.release(theirs, block, reply, &self.cache);
-                return inner.flush(slot, &self.cache);
+                return channel.inbox.release(blocks, block, reply, &self.cache)
+                    && channel.inbox.flush(fence, &self.cache)
+                    && channel.count_ring();
             }
             // Of a trusted peer the marks stay until the views are gone.
             if self.is_trusted {
-                channel.inbox.forget(theirs, block);
+                channel.inbox.forget(blocks, block);
             }
             false
         });
@@ -231,8 +232,7 @@ impl<P: Platform> End<P> {
                 return Err(Slow::Look);
             }
             let (channel, blocks) = inner.channel(usize::from(slot)).ok_or(Slow::Look)?;
-            let own = channel.own(blocks);
-            let answer = channel.outbox.take_answer(own, &self.cache);
+            let answer = channel.outbox.take_answer(blocks, &self.cache);
             match answer.map_err(Slow::Violation)? {
                 None if !inner.session.is_still_up(&self.cache) => Err(Slow::Look),
                 answer => Ok(answer),
@@ -256,7 +256,7 @@ impl<P: Platform> End<P> {
         let (evicted, woken, now) = self.locked(|inner| {
             let is_up = inner.live != 0;
             let over = inner.check(pairing).is_err();
-            let has_barrier = inner.session.has_barrier();
+            let has_barrier = inner.session.fence().is_light();
             let is_still_up = inner.session.is_still_up(&self.cache);
             let Some((channel, ..)) = inner.channel(usize::from(slot)) else {
                 return (None, Default::default(), true);
