@@ -22,6 +22,8 @@ extern crate std;
 mod cell;
 pub mod bell;
 pub mod domain;
+#[cfg(all(feature = "linux", target_os = "linux"))]
+pub mod linux;
 pub mod lock;
 pub mod queue;
 mod waiters;

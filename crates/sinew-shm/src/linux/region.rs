@@ -1,0 +1,66 @@
+//! A part of a file or of physical memory in which the segments of links lie.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags, open};
+
+use super::map::{MapError, Mapping};
+
+/// `len` bytes at `offset` of a file or device: a shared file, `/dev/mem`, `/dev/uioN`.
+///
+/// Each side maps its own segment by [`Region::own`] and the other's by [`Region::peer`]. Protection
+/// is by page, so segments that share a page are not protected from each other. What is said of files
+/// at [`Mapping`] holds: this is for a peer that is trusted not to truncate or overwrite the file.
+///
+/// Devices are opened with `O_SYNC`, by which `/dev/mem` maps memory uncached, as a peer without
+/// coherent caches needs. Where caches are coherent, open the device without it and use
+/// [`Mapping::shared`], which is faster. Of a UIO device the offset names the map (n times the page
+/// size is map n). On arm64, UIO memory is Device memory: aligned accesses only.
+#[derive(Debug)]
+pub struct Region {
+    file: OwnedFd,
+    offset: u64,
+    len: usize,
+}
+
+impl Region {
+    /// Opens `path` for reading and writing. The file must exist; the range is checked when mapped.
+    pub fn open(path: impl AsRef<Path>, offset: u64, len: usize) -> io::Result<Self> {
+        Self::open_as(path.as_ref(), offset, len, OFlags::RDWR)
+    }
+
+    /// Opens `path` for reading: for observers. [`Region::own`] then fails.
+    pub fn open_read_only(path: impl AsRef<Path>, offset: u64, len: usize) -> io::Result<Self> {
+        Self::open_as(path.as_ref(), offset, len, OFlags::RDONLY)
+    }
+
+    fn open_as(path: &Path, offset: u64, len: usize, access: OFlags) -> io::Result<Self> {
+        // Not to hang in a pipe, nor to take a terminal, that a wrong path names.
+        let careful = OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+        let file = open(path, access | careful | OFlags::SYNC, Mode::empty())?;
+        Ok(Region { file, offset, len })
+    }
+
+    /// Maps `len` bytes at `at` of the region for reading and writing.
+    pub fn own(&self, at: usize, len: usize) -> Result<Mapping, MapError> {
+        Mapping::shared(&self.file, self.within(at, len)?, len)
+    }
+
+    /// Maps `len` bytes at `at` of the region for reading.
+    pub fn peer(&self, at: usize, len: usize) -> Result<Mapping, MapError> {
+        Mapping::read_only(&self.file, self.within(at, len)?, len)
+    }
+
+    /// The offset in the file of a range that lies in the region.
+    fn within(&self, at: usize, len: usize) -> Result<u64, MapError> {
+        let fits = at.checked_add(len).is_some_and(|end| end <= self.len);
+        fits.then(|| self.offset.checked_add(at as u64))
+            .flatten()
+            .ok_or(MapError::OutOfRange {
+                offset: self.offset.saturating_add(at as u64),
+                len,
+            })
+    }
+}
