@@ -5,15 +5,25 @@
 //! | [`map`] | a range of a file, memfd or device in this process |
 //! | [`region`] | a configured part of a file or of physical memory |
 //! | [`memfd`] | sealed segments: fixed size, one writer |
+//! | [`bell`] | doorbells: socket byte, eventfd, futex; waiting with a time limit and notice of death |
 //! | [`barrier`] | the asymmetric fence |
 //!
+//! Everything that waits takes a time limit ([`Deadline`]), and everything a peer sends is checked.
 
 pub mod barrier;
+pub mod bell;
+mod deadline;
 pub mod map;
 pub mod memfd;
 pub mod region;
 
+pub use deadline::Deadline;
 pub use map::Mapping;
 pub use memfd::Segment;
 pub use region::Region;
 
+/// Tells the peer that there is something.
+pub trait Doorbell {
+    /// Tells the peer; sticky, never waits, never fails visibly.
+    fn ring(&self);
+}

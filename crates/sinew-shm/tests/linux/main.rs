@@ -3,6 +3,7 @@
 #![allow(dead_code)]
 
 mod barrier;
+mod bells;
 mod maps;
 mod memfds;
 

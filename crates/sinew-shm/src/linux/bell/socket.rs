@@ -1,0 +1,93 @@
+//! A doorbell that is a byte in a unix socket.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::event::PollFlags;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+
+use super::{Seen, Wait, Woken};
+use crate::linux::{Deadline, Doorbell};
+
+/// How many calls one [`SocketBell::take`] makes at the most, so that a peer that rings without end
+/// keeps nobody in it. What is left over rings once more.
+const READS: usize = 64;
+
+/// Both directions of the doorbell of a link: a connected unix stream or seqpacket socket.
+///
+/// The socket is for nothing else. Its hang-up is the notice that the peer died, whatever way it did.
+#[derive(Debug)]
+pub struct SocketBell {
+    socket: OwnedFd,
+}
+
+impl SocketBell {
+    /// Takes the socket that is left of [`crate::linux::exchange`], or one half of a pair.
+    pub fn new(socket: OwnedFd) -> Self {
+        SocketBell { socket }
+    }
+
+    /// Whether the peer rang since the last call, without waiting: for who polls the descriptor.
+    ///
+    /// Take first and look for work after it.
+    pub fn take(&self) -> Woken {
+        let mut woken = Woken::TimedOut;
+        let mut bytes = [0; 256];
+        for _ in 0..READS {
+            match recv(&self.socket, &mut bytes[..], RecvFlags::DONTWAIT) {
+                Ok((_, 0)) => return if_not(woken, Woken::HungUp),
+                Ok(_) => woken = Woken::Rung,
+                Err(Errno::AGAIN) => return woken,
+                Err(Errno::INTR) => {}
+                Err(_) => return if_not(woken, Woken::HungUp),
+            }
+        }
+        woken
+    }
+}
+
+/// What was rung before the end is told before it.
+fn if_not(woken: Woken, other: Woken) -> Woken {
+    match woken {
+        Woken::Rung => Woken::Rung,
+        _ => other,
+    }
+}
+
+impl AsFd for SocketBell {
+    /// Readable when the peer rang or is gone.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Doorbell for SocketBell {
+    fn ring(&self) {
+        // A full socket holds bytes that the peer has not taken yet: it is rung already. A dead peer
+        // is for the waiting side to notice.
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        while send(&self.socket, &[1], flags) == Err(Errno::INTR) {}
+    }
+}
+
+impl Wait for SocketBell {
+    /// Nothing to remember: the bytes wait in the socket.
+    fn seen(&self) -> Seen {
+        Seen(0)
+    }
+
+    fn wait(&self, _: Seen, timeout: Option<Duration>) -> Woken {
+        let deadline = Deadline::within(timeout);
+        loop {
+            match deadline.ready(self.as_fd(), PollFlags::IN) {
+                Ok(true) => match self.take() {
+                    Woken::TimedOut => {}
+                    woken => return woken,
+                },
+                Ok(false) => return Woken::TimedOut,
+                Err(_) => return Woken::HungUp,
+            }
+        }
+    }
+}
