@@ -5,6 +5,8 @@
 //! | [`map`] | a range of a file, memfd or device in this process |
 //! | [`region`] | a configured part of a file or of physical memory |
 //! | [`memfd`] | sealed segments: fixed size, one writer |
+//! | [`fds`] | one message with descriptors over a unix socket |
+//! | [`exchange`] | two processes check each other and trade their segments |
 //! | [`bell`] | doorbells: socket byte, eventfd, futex; waiting with a time limit and notice of death |
 //! | [`barrier`] | the asymmetric fence |
 //!
@@ -13,6 +15,8 @@
 pub mod barrier;
 pub mod bell;
 mod deadline;
+pub mod exchange;
+pub mod fds;
 pub mod map;
 pub mod memfd;
 pub mod region;

@@ -1,11 +1,14 @@
 //! Mappings, sealed segments, doorbells and the exchange, against the kernel itself.
 #![cfg(all(feature = "linux", target_os = "linux", not(miri)))]
-#![allow(dead_code)]
 
 mod barrier;
 mod bells;
+mod exchange;
+mod fds;
+mod hostile;
 mod maps;
 mod memfds;
+mod processes;
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
