@@ -11,6 +11,7 @@
 //! |---|---|
 //! | `config` | what both sides must agree on: [`Config`], its hash |
 //! | `layout` | where what lies in a segment |
+//! | `region` | [`Region`]: where the segments lie in a file or in physical memory |
 //! | `session` | the handshake; restarts of either side |
 //! | `ring` | entries from one side to the other |
 //! | `outbox`, `inbox` | one side's halves of a channel: who has which block |
@@ -39,6 +40,7 @@ mod inbox;
 mod layout;
 mod outbox;
 mod port;
+mod region;
 mod ring;
 mod session;
 
@@ -52,6 +54,7 @@ pub use halves::{Incoming, Outgoing};
 pub use handles::{Packet, Place, Receiver, Reply, Sender};
 pub use outbox::Block;
 pub use port::{Cache, Coherent, Doorbell, EndRef, HardwareLock, Platform, Silent};
+pub use region::{Region, Span};
 
 /// Why a pairing with the peer is over. What was sent and not read is lost; own blocks are back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
