@@ -25,9 +25,3 @@ pub use deadline::Deadline;
 pub use map::Mapping;
 pub use memfd::Segment;
 pub use region::Region;
-
-/// Tells the peer that there is something.
-pub trait Doorbell {
-    /// Tells the peer; sticky, never waits, never fails visibly.
-    fn ring(&self);
-}

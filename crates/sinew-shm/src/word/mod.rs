@@ -12,15 +12,12 @@ use core::sync::atomic::{AtomicU32, Ordering, fence};
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU32, Ordering, fence};
 
-<<<<<<< HEAD:crates/sinew-shm/src/word/mod.rs
 mod segment;
 
 pub(crate) use segment::{BlockArea, RingArea, Span, Words};
 pub use segment::{Line, Segment};
-=======
 #[cfg(all(feature = "linux", target_os = "linux"))]
 pub(crate) mod futex;
->>>>>>> 6e59366 (Ring between Linux processes by socket, eventfd or futex):crates/sinew-shm/src/word.rs
 
 /// A synchronisation point: a name and the ordering it needs.
 #[derive(Clone, Copy)]

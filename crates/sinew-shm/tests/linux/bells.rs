@@ -2,8 +2,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+use sinew_shm::domain::Doorbell;
 use sinew_shm::linux::bell::{EventFdBell, FutexBell, FutexError, SocketBell, Wait, Woken};
-use sinew_shm::linux::{Doorbell, Mapping, Segment};
+use sinew_shm::linux::{Mapping, Segment};
 
 use super::{KINDS, LONG, SHORT, pair, read, write};
 

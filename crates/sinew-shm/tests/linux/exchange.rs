@@ -2,7 +2,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::net::SocketType;
-use sinew_shm::linux::Doorbell;
+use sinew_shm::domain::Doorbell;
 use sinew_shm::linux::Segment;
 use sinew_shm::linux::bell::{EventFdBell, SocketBell, Wait, Woken};
 use sinew_shm::linux::exchange::{

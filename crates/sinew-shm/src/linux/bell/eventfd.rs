@@ -8,7 +8,8 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 use rustix::io::Errno;
 
 use super::{Seen, Wait, Woken};
-use crate::linux::{Deadline, Doorbell};
+use crate::domain::Doorbell;
+use crate::linux::Deadline;
 
 /// An eventfd in each direction, and the socket whose hang-up is the notice of death.
 ///

@@ -10,7 +10,8 @@ use rustix::thread::futex;
 
 use super::watch::Watch;
 use super::{Seen, Wait, Woken};
-use crate::linux::{Deadline, Doorbell, Mapping};
+use crate::domain::Doorbell;
+use crate::linux::{Deadline, Mapping};
 use crate::word::futex::FutexWord;
 
 /// One word of each side: its owner counts it up and wakes who waits on it; the peer waits on it

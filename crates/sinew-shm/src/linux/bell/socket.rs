@@ -8,7 +8,8 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use super::{Seen, Wait, Woken};
-use crate::linux::{Deadline, Doorbell};
+use crate::domain::Doorbell;
+use crate::linux::Deadline;
 
 /// How many calls one [`SocketBell::take`] makes at the most, so that a peer that rings without end
 /// keeps nobody in it. What is left over rings once more.
