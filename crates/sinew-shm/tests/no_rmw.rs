@@ -36,33 +36,15 @@ fn all() -> Vec<PathBuf> {
         &mut found,
     );
     assert!(
-<<<<<<< HEAD
-        found
-            .iter()
-            .any(|path| path.components().any(|part| part.as_os_str() == "word")),
-=======
         found.iter().any(|path| is_word_layer(path)),
->>>>>>> 6e59366 (Ring between Linux processes by socket, eventfd or futex)
         "looks at the right folder"
     );
     found
 }
 
-/// `src/word`, the one place that knows atomics.
-fn is_word_layer(path: &Path) -> bool {
-    path.components().any(|part| part.as_os_str() == "word")
-}
-
 #[test]
 fn atomics_are_used_in_the_word_layer_only() {
-<<<<<<< HEAD
-    for path in all()
-        .iter()
-        .filter(|path| !path.components().any(|part| part.as_os_str() == "word"))
-    {
-=======
     for path in all().iter().filter(|path| !is_word_layer(path)) {
->>>>>>> 6e59366 (Ring between Linux processes by socket, eventfd or futex)
         let code = code(path);
         for word in ["atomic", "Ordering", "asm!"] {
             assert!(!code.contains(word), "{word} in {}", path.display());
@@ -76,16 +58,9 @@ fn word_layer_has_no_read_modify_write() {
         .into_iter()
         .filter(|path| is_word_layer(path))
         .collect();
-<<<<<<< HEAD
     let code: String = layer.iter().map(|path| code(path)).collect();
     assert!(code.contains(".load(") && code.contains(".store("));
     for call in ["fetch_", "compare_", "swap(", "AcqRel"] {
         assert!(!code.contains(call), "{call} in {layer:?}");
-=======
-    let code = layer.iter().map(|path| code(path)).collect::<String>();
-    assert!(code.contains(".load(") && code.contains(".store("));
-    for call in ["fetch_", "compare_", "swap(", "_mut(", "AcqRel"] {
-        assert!(!code.contains(call), "{call}");
->>>>>>> 6e59366 (Ring between Linux processes by socket, eventfd or futex)
     }
 }
