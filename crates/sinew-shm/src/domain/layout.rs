@@ -49,6 +49,10 @@ pub(super) mod life {
     pub const HEARTBEAT: usize = 0;
 }
 
+/// Where in each segment the word lies that a doorbell of the operating system may sleep on: its
+/// owner counts it up at each ring. Bytes from the base; nothing else uses it.
+pub const BELL: usize = LIFE as usize + 4;
+
 pub(super) const DIRECTORY: u32 = 0x100;
 pub(super) const DIRECTORY_ENTRY: u32 = 128;
 /// A directory entry: word indices.

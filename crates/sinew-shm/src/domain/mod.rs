@@ -52,6 +52,7 @@ pub use end::{End, Memory, OpenError, Options, Parts, Slot, Status};
 pub use filter::Predicate;
 pub use halves::{Incoming, Outgoing};
 pub use handles::{Packet, Place, Receiver, Reply, Sender};
+pub use layout::BELL;
 pub use outbox::Block;
 pub use port::{Cache, Coherent, Doorbell, EndRef, HardwareLock, Platform, Silent};
 pub use region::{Region, Span};

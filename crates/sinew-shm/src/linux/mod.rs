@@ -9,6 +9,7 @@
 //! | [`exchange`] | two processes check each other and trade their segments |
 //! | [`bell`] | doorbells: socket byte, eventfd, futex; waiting with a time limit and notice of death |
 //! | [`barrier`] | the asymmetric fence |
+//! | [`process`] | one side of a link in a process, made of all these |
 //!
 //! Everything that waits takes a time limit ([`Deadline`]), and everything a peer sends is checked.
 
@@ -19,6 +20,7 @@ pub mod exchange;
 pub mod fds;
 pub mod map;
 pub mod memfd;
+pub mod process;
 pub mod region;
 
 pub use deadline::Deadline;
