@@ -70,7 +70,7 @@ soak: ## hours: FUZZ_RUNS=1000000000 executions of every fuzz target
 	@$(MAKE) --no-print-directory test-fuzz FUZZ_RUNS=1000000000
 
 BENCH ?= rpc
-bench: ## BENCH=rpc: the talk's experiment and the instruction counts
+bench: ## BENCH=rpc: the talk's experiment, the instruction counts; BENCH=shm: shared memory, its peers
 	@./setup test
 	cargo build -q --profile bench -p sinew-cli -p sinew-bench
 	target/release/sinew-bench $(BENCH)

@@ -81,8 +81,9 @@ pub fn run(gate: bool) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     let mut above = Vec::new();
     for case in &CASES {
-        let once = callgrind(case.name, case.rounds)?;
-        let twice = callgrind(case.name, 2 * case.rounds)?;
+        let count = |rounds: u64| callgrind(&["case", case.name, &rounds.to_string()], &[]);
+        let once = count(case.rounds)?;
+        let twice = count(2 * case.rounds)?;
         let per_unit = twice.saturating_sub(once) as f64 / (case.rounds * case.units) as f64;
         let mut note = case.what.to_string();
         if let Some(limit) = case.limit {
@@ -106,17 +107,19 @@ pub fn run(gate: bool) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Instructions of a whole run of one case.
-fn callgrind(name: &str, rounds: u64) -> Result<u64> {
+/// Instructions of a whole run of this program with `arguments`, or of what callgrind's `options`
+/// make it collect.
+pub fn callgrind(arguments: &[&str], options: &[&str]) -> Result<u64> {
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .args(options)
         .arg(std::env::current_exe()?)
-        .args(["case", name, &rounds.to_string()])
+        .args(arguments)
         .output()
         .map_err(|error| format!("missing capability: valgrind ({error})"))?;
     let text = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
-        return Err(format!("case {name} failed under callgrind:\n{text}").into());
+        return Err(format!("{arguments:?} failed under callgrind:\n{text}").into());
     }
     let collected = text
         .lines()

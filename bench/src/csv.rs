@@ -69,10 +69,12 @@ pub fn write(name: &str, rows: &[Row]) -> Result<()> {
     Ok(())
 }
 
-/// Three significant decimals where they matter, none where they do not.
+/// Decimals where they matter, none where they do not.
 fn number(value: f64) -> String {
     if value.abs() >= 100.0 {
         format!("{value:.0}")
+    } else if value.abs() < 0.1 && value != 0.0 {
+        format!("{value:.4}")
     } else {
         format!("{value:.2}")
     }

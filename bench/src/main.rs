@@ -3,6 +3,9 @@
 //! * `sinew-bench rpc`: the talk's experiment (two threads on one core, ring with mutex and
 //!   condition variable), the call without a hop, `sinew call` from start to exit, and the
 //!   instruction counts; writes `bench/results/rpc.csv`.
+//! * `sinew-bench shm [--quick]`: shared memory between two processes and its peers; writes
+//!   `bench/results/shm.csv`, with `--quick` it takes 20 s and writes nothing. `sinew-bench shm-child`
+//!   is its second process, `sinew-bench shm-calls NAME N` what callgrind runs.
 //! * `sinew-bench counts [--gate]`: instructions per call and per byte, by callgrind; with `--gate`
 //!   it fails above the limits of [`counts::CASES`].
 //! * `sinew-bench case NAME N`: runs one counted case N times; what callgrind runs.
@@ -15,6 +18,7 @@ mod counts;
 mod csv;
 mod nohop;
 mod ring;
+mod shm;
 mod startup;
 mod talk;
 
@@ -23,10 +27,14 @@ fn main() -> ExitCode {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let result = match words.as_slice() {
         ["rpc"] => rpc(),
+        ["shm"] => shm(shm::Effort::FULL).and_then(|rows| csv::write("shm", &rows)),
+        ["shm", "--quick"] => shm(shm::Effort::QUICK).map(drop),
+        ["shm-calls", name, n] => shm::calls(name, n.parse().unwrap_or(0)),
+        ["shm-child"] => shm::child(),
         ["counts"] => counts::run(false).map(drop),
         ["counts", "--gate"] => counts::run(true).map(drop),
         ["case", name, n] => cases::run(name, n.parse().unwrap_or(0)),
-        _ => Err("usage: sinew-bench rpc | counts [--gate] | case NAME N".into()),
+        _ => Err("usage: sinew-bench rpc | shm [--quick] | counts [--gate] | case NAME N".into()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -47,4 +55,13 @@ fn rpc() -> Result<()> {
     csv::print(&rows);
     rows.extend(counts::run(false)?);
     csv::write("rpc", &rows)
+}
+
+fn shm(effort: shm::Effort) -> Result<Vec<csv::Row>> {
+    let mut rows = shm::run(effort)?;
+    shm::print(&rows);
+    let calls = shm::per_call()?;
+    shm::print_calls(&calls);
+    rows.extend(calls);
+    Ok(rows)
 }
