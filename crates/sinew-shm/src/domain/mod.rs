@@ -117,10 +117,16 @@ pub enum Field {
     Channels,
     /// Whether the sides trust each other.
     Trust,
-    /// A channel's id or priority.
+    /// A channel's id.
     Id,
-    /// The number of blocks that the peer sends, or replies.
+    /// What kind of channel it is.
+    Kind,
+    /// A channel's priority.
+    Priority,
+    /// The number of blocks that the peer sends.
     Blocks,
+    /// Whether a receiver answers in the block that it received: 1 where it does.
+    Replies,
     /// The size of the peer's blocks.
     Size,
     /// The number of blocks that this side sends.
@@ -164,7 +170,10 @@ impl core::fmt::Display for Difference {
             Field::Role => "role of the peer",
             Field::Channels => "number of channels",
             Field::Trust => "trust",
-            Field::Id => "id and priority",
+            Field::Id => "id",
+            Field::Kind => "kind of channel",
+            Field::Priority => "priority",
+            Field::Replies => "replies in the received block",
             Field::Blocks => "number of the peer's blocks",
             Field::Size => "size of the peer's blocks",
             Field::PeerBlocks => "number of this side's blocks",

@@ -367,13 +367,30 @@ fn differs_in_directory(
             let (line, at) = entry_word(peer, index, word)?;
             invalidate(&line, cache);
             let theirs = line.at(at).get();
-            (theirs != ours).then_some(Difference {
+            let (field, ours, theirs) = first_part(field, ours, theirs)?;
+            Some(Difference {
                 field,
                 channel: config.channels.get(index).map(|channel| channel.id),
                 ours,
                 theirs,
             })
         })
+    })
+}
+
+/// The first part of a word that differs, where it says several things.
+fn first_part(field: Field, ours: u32, theirs: u32) -> Option<(Field, u32, u32)> {
+    use Field as F;
+    let [low, third, high] = match field {
+        F::Id => [F::Id, F::Kind, F::Priority],
+        F::Blocks => [F::Blocks, F::Directory, F::Replies],
+        F::PeerBlocks => [F::PeerBlocks, F::Directory, F::Directory],
+        _ => return (ours != theirs).then_some((field, ours, theirs)),
+    };
+    let parts = [(low, 0, 0xFFFF), (third, 16, 0xFF), (high, 24, 0xFF)];
+    parts.into_iter().find_map(|(field, shift, mask)| {
+        let (ours, theirs) = (ours >> shift & mask, theirs >> shift & mask);
+        (ours != theirs).then_some((field, ours, theirs))
     })
 }
 
