@@ -206,6 +206,8 @@ impl Session {
         }
         self.mine.identity.at(identity::ACCEPTED).set(both);
         clean(&self.mine.identity, cache);
+        // A side that drained did so in the pairing that is over.
+        self.put(session::STATE, state::READY, cache);
         self.put(session::ACKNOWLEDGED, found, cache);
     }
 

@@ -175,10 +175,9 @@ impl Pair {
 
     /// Everything 0, as new memory is.
     pub fn clear(&self) {
-        for raw in [Some(self.first), Some(self.second), self.exchange] {
-            if let Some(raw) = raw {
-                raw.fill(|| 0);
-            }
+        let both = [self.first, self.second];
+        for raw in both.into_iter().chain(self.exchange) {
+            raw.fill(|| 0);
         }
     }
 }

@@ -338,7 +338,10 @@ impl<P: Platform> End<P> {
 
     /// Whether nothing is under way: no block of either side is in the other's hands.
     pub fn is_drained(&self) -> bool {
-        self.locked(|inner| inner.is_drained(&self.cache))
+        let drained = |inner: &mut Inner<P>| inner.is_drained(self.is_trusted, &self.cache);
+        let (is_drained, after) = self.locked(drained);
+        self.after(&after);
+        is_drained
     }
 
     /// Closes the link in order: waiting calls of both sides end with [`Lost::Closed`].

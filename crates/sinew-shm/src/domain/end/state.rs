@@ -41,6 +41,13 @@ pub(super) struct After {
     pub(super) wake: bool,
 }
 
+impl After {
+    pub(super) fn add(&mut self, other: After) {
+        self.ring |= other.ring;
+        self.wake |= other.wake;
+    }
+}
+
 impl<P: Platform> Inner<P> {
     /// Puts the channels into their slots, the most urgent first.
     pub(super) fn place_channels(&mut self) -> Option<()> {
@@ -109,9 +116,7 @@ impl<P: Platform> Inner<P> {
             if count != self.peer_beat.0 || after.wake {
                 self.peer_beat = (count, now);
             } else if now.wrapping_sub(self.peer_beat.1) >= self.options.silence {
-                let gone = self.give_up(Lost::Closed, is_trusted, cache);
-                after.ring |= gone.ring;
-                after.wake |= gone.wake;
+                after.add(self.give_up(Lost::Closed, is_trusted, cache));
             }
         }
         after
@@ -228,8 +233,8 @@ impl<P: Platform> Inner<P> {
         }
     }
 
-    /// Counts a violation, and stops where that is the policy. Whether everybody is to be woken.
-    pub(super) fn violated(&mut self, slot: u16, violation: Violation, cache: &P::Cache) -> bool {
+    /// Counts a violation, and stops where that is the policy: then everybody is to be told.
+    pub(super) fn violated(&mut self, slot: u16, violation: Violation, cache: &P::Cache) -> After {
         let mut id = 0;
         if let Some((channel, ..)) = self.channel(usize::from(slot)) {
             id = channel.id;
@@ -238,37 +243,47 @@ impl<P: Platform> Inner<P> {
             count.set(channel.violations);
         }
         if !self.options.faults {
-            return false;
+            return After::default();
         }
         self.down(Lost::Fault);
         self.set(Status::Fault(violation));
         let code = violation as u32 | u32::from(id) << 16;
         self.session.fault(code, cache);
-        true
+        After {
+            ring: true,
+            wake: true,
+        }
     }
 
-    pub(super) fn is_drained(&mut self, cache: &P::Cache) -> bool {
+    pub(super) fn is_drained(&mut self, is_trusted: bool, cache: &P::Cache) -> (bool, After) {
+        let mut after = self.step(is_trusted, cache);
         let mut is_drained = true;
         for slot in 0..self.slots.as_mut().len() {
+            let (is_up, pairing) = (self.status == Status::Up, self.pairing);
             let Some((channel, blocks)) = self.channel(slot) else {
                 continue;
             };
-            // No more than are lent.
-            let violation = loop {
+            // The rings of a peer that is not up may be of another life of either side.
+            let mut violation = None;
+            let mut more = is_up;
+            while more {
+                // As often as blocks are lent, at most.
                 match channel.outbox.reclaim(blocks, cache) {
-                    Ok(true) => {}
-                    Ok(false) => break None,
-                    Err(violation) => break Some(violation),
+                    Ok(reclaimed) => more = reclaimed,
+                    Err(found) => (more, violation) = (false, Some(found)),
                 }
-            };
+            }
             is_drained &= channel.outbox.lent() == 0
                 && channel.inbox.held() == 0
-                && !channel.inbox.has_news(1, cache);
+                && !(is_up && channel.inbox.has_news(1, cache));
             if let Some(violation) = violation {
-                self.violated(slot as u16, violation, cache);
+                after.add(self.step(is_trusted, cache));
+                if self.status == Status::Up && self.pairing == pairing {
+                    after.add(self.violated(slot as u16, violation, cache));
+                }
             }
         }
-        is_drained
+        (is_drained, after)
     }
 
     pub(super) fn close(&mut self, cache: &P::Cache) -> After {

@@ -335,7 +335,7 @@ impl<P: Platform> End<P> {
             if let Slow::Violation(violation) = slow
                 && inner.live == pairing
             {
-                after.wake |= inner.violated(slot, violation, cache);
+                after.add(inner.violated(slot, violation, cache));
             }
             (after, inner.check(pairing))
         });
