@@ -70,6 +70,7 @@ pub(super) struct Outbox {
     theirs: Words,
     tag: u16,
     is_large: bool,
+    has_replies: bool,
     free_top: u16,
     free: u16,
     lent: u16,
@@ -86,7 +87,7 @@ impl Outbox {
     /// `counts` is the own statistics line, `theirs` the peer's control line.
     pub(super) fn new(
         (ring, returns): (RingWriter, RingReader),
-        pool: BlockArea,
+        (pool, has_replies): (BlockArea, bool),
         (mine, counts, theirs): (Words, Words, Words),
         (books, first): (&mut [Block], usize),
     ) -> Outbox {
@@ -100,6 +101,7 @@ impl Outbox {
             theirs,
             tag: 0,
             is_large: pool.size() >= LARGE,
+            has_replies,
             free_top: NONE,
             free: 0,
             lent: 0,
@@ -302,7 +304,8 @@ impl Outbox {
             return Err(Violation::NotLent);
         }
         self.lent = self.lent.wrapping_sub(1);
-        if entry.flags & REPLY == 0 {
+        // Without replies nobody would ever take an answer up.
+        if entry.flags & REPLY == 0 || !self.has_replies {
             self.free(books, entry.block);
             return Ok(true);
         }

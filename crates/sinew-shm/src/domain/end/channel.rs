@@ -59,6 +59,8 @@ impl ChannelEnd {
             peer_pool.blocks,
         )?;
         let counts = memory.mine.words(ours.statistics)?;
+        // An earlier user of this segment counted there.
+        (0..16).for_each(|word| counts.at(word).set(0));
         let lines = (
             memory.mine.words(ours.control)?,
             counts,
@@ -72,7 +74,7 @@ impl ChannelEnd {
                 RingWriter::new(memory.mine.ring(ours.ring, ours.ring_log2)?),
                 RingReader::new(memory.peer.ring(theirs.returns, theirs.returns_log2)?),
             ),
-            out_area,
+            (out_area, channel.replies),
             lines,
             (blocks, start),
         );
