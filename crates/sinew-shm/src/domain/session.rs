@@ -186,14 +186,18 @@ impl Session {
         seen
     }
 
-    /// Whether the session words are still those of a link that is up; cheap enough for every poll.
+    /// Whether the session words are still those of the last look; cheap enough for every poll.
     #[inline(always)]
     pub(super) fn is_still_up(&self, cache: &impl Cache) -> bool {
+        self.is_same_pairing(cache) && self.theirs.session.at(session::STATE).get() == self.state
+    }
+
+    /// Whether neither side has begun another session.
+    #[inline(always)]
+    pub(super) fn is_same_pairing(&self, cache: &impl Cache) -> bool {
         invalidate(&self.theirs.session, cache);
         let word = |index| self.theirs.session.at(index).get();
-        word(session::SESSION) == self.peer
-            && word(session::ACKNOWLEDGED) == self.me
-            && word(session::STATE) == self.state
+        word(session::SESSION) == self.peer && word(session::ACKNOWLEDGED) == self.me
     }
 
     /// Acknowledges a session of the peer's: the own rings are empty and the own blocks back.

@@ -187,7 +187,7 @@ impl<P: Platform> End<P> {
     /// Whether a pairing is the present one, and the peer is still in it.
     #[inline]
     pub(in super::super) fn is_current(&self, pairing: u32) -> bool {
-        self.locked(|inner| inner.live == pairing && inner.session.is_still_up(&self.cache))
+        self.locked(|inner| inner.live == pairing && inner.session.is_same_pairing(&self.cache))
     }
 
     /// Gives a received block back, with an answer where there is one, and rings if the peer waits.
