@@ -24,7 +24,7 @@ pub(super) struct Inbox {
     tag: u16,
     held: u16,
     filter: Filter,
-    filtered: u32,
+    unwanted: u32,
 }
 
 /// What [`Inbox::receive`] came to.
@@ -54,7 +54,7 @@ impl Inbox {
             tag: 0,
             held: 0,
             filter: Filter::default(),
-            filtered: 0,
+            unwanted: 0,
         }
     }
 
@@ -159,8 +159,8 @@ impl Inbox {
         let packet = self.pool.for_reading(entry.block, entry.len);
         let is_wanted = self.filter.passes_foreign(packet);
         if !is_wanted {
-            self.filtered = self.filtered.wrapping_add(1);
-            self.counts.at(statistics::FILTERED).set(self.filtered);
+            self.unwanted = self.unwanted.wrapping_add(1);
+            self.counts.at(statistics::UNWANTED).set(self.unwanted);
             self.give_back(books, entry.block, 0, 0, cache);
         }
         is_wanted

@@ -98,10 +98,13 @@ pub(super) mod statistics {
     pub const RELEASED: usize = 3;
     pub const FULL: usize = 4;
     pub const TOO_LARGE: usize = 5;
+    /// Own packets that the peer's filter kept back.
     pub const FILTERED: usize = 6;
     pub const VIOLATIONS: usize = 7;
-    /// Rings of the doorbell; every other packet and return rang nobody.
+    /// Rings of the doorbell in this session; every other packet and return rang nobody.
     pub const RUNG: usize = 8;
+    /// Packets of the peer's that the own filter sent back.
+    pub const UNWANTED: usize = 9;
 }
 
 /// An entry of a ring: word indices.

@@ -108,6 +108,12 @@ impl ChannelEnd {
         self.outbox.check(blocks) && self.inbox.check(blocks)
     }
 
+    /// Begins to count rings: positions begin anew as well, and one is compared with the other.
+    pub(super) fn reset_rings(&mut self) {
+        self.rung = 0;
+        self.counts.at(layout::statistics::RUNG).set(0);
+    }
+
     /// Counts a ring of the doorbell.
     #[cold]
     pub(super) fn count_ring(&mut self) -> bool {

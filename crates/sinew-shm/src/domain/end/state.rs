@@ -225,6 +225,7 @@ impl<P: Platform> Inner<P> {
             let Some((channel, blocks)) = self.channel(slot) else {
                 continue;
             };
+            channel.reset_rings();
             channel.outbox.reset(me, blocks, cache);
             channel
                 .inbox
