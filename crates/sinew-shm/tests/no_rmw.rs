@@ -64,3 +64,14 @@ fn word_layer_has_no_read_modify_write() {
         assert!(!code.contains(call), "{call} in {layer:?}");
     }
 }
+
+#[test]
+fn the_observer_only_reads() {
+    let is_observer = |path: &Path| path.components().any(|part| part.as_os_str() == "observe");
+    let files: Vec<_> = all().into_iter().filter(|path| is_observer(path)).collect();
+    let code: String = files.iter().map(|path| code(path)).collect();
+    assert!(code.contains(".load("));
+    for call in [".set(", ".store(", "unsafe", "Cache"] {
+        assert!(!code.contains(call), "{call} in {files:?}");
+    }
+}

@@ -19,6 +19,7 @@
 //! | `end` | [`End`]: one side of a link, with all of its channels, behind a lock |
 //! | `handles` | [`Sender`], [`Place`], [`Receiver`], [`Packet`]: what users hold |
 //! | `halves` | [`Outgoing`], [`Incoming`]: the two halves as a packet link wants them |
+//! | [`observe`] | looks at a link from outside, from its two segments alone |
 //! | `port` | what a system gives: [`Doorbell`], [`Cache`], [`HardwareLock`], [`Platform`] |
 //!
 //! Who waits: [`End::look`] is to be called when the doorbell arrives, and every now and then (it
@@ -38,6 +39,7 @@ mod halves;
 mod handles;
 mod inbox;
 mod layout;
+pub mod observe;
 mod outbox;
 mod port;
 mod region;

@@ -24,7 +24,7 @@ pub(super) mod state {
 }
 
 /// In the words of the features: this side has a barrier that reaches the peer's processor.
-const BARRIER: u32 = 1;
+pub(super) const BARRIER: u32 = 1;
 
 #[derive(Clone, Copy)]
 struct Lines {

@@ -7,6 +7,7 @@
 //! (the next, where they were made while the link was down); after it they say why it is over.
 
 use super::config::{Config, ConfigError, Role, Trust};
+use super::observe::{Link, Source};
 use super::port::{Doorbell, Platform};
 use super::session::{self, Session, write_directory};
 use super::{Difference, Lost, Violation};
@@ -363,6 +364,16 @@ impl<P: Platform> End<P> {
                 .find(|channel| channel.inbox.has_news(1, cache))
                 .map(|channel| channel.id)
         })
+    }
+
+    /// Both sides as an observer sees them, for status pages and watchdogs inside this program.
+    pub fn observe(&self) -> Link<impl Source> {
+        let (role, mine, peer) =
+            self.locked(|inner| (inner.role, inner.memory.mine, inner.memory.peer));
+        match role {
+            Role::First => Link::new(mine, peer),
+            Role::Second => Link::new(peer, mine),
+        }
     }
 
     /// Every block is in exactly one place, in every channel: conservation, for tests.

@@ -1,0 +1,207 @@
+//! Looks at a link from outside: who is there, and where every block is.
+//!
+//! Nothing but the two segments is needed, and they are only read: no configuration, no lock, no
+//! word of either side changes. So a tool, a debugger's memory dump or a watchdog core can look at a
+//! link that runs. (Through caches that do not see each other, what is seen is as old as the
+//! observer's own; map the memory uncached there.)
+//!
+//! Everything read is foreign. Each line of words is copied once; what a directory says of offsets
+//! is checked by the [`Source`]; no more than [`MAX_CHANNELS`] entries
+//! are looked at. Numbers that no honest side can have are bounded and marked
+//! ([`Flow::is_consistent`]): a torn or hostile segment makes no nonsense and no panic.
+//!
+//! ```
+//! use sinew_shm::domain::{Role, observe::Link};
+
+//! # fn print(first: &[u8], second: &[u8]) {
+//! let link = Link::new(first, second); // live `Segment`s, or bytes of a dump
+//! if link.is_up() {
+//!     for channel in link.channels() {
+//!         if let Some(flow) = channel.flow(Role::First) {
+//!             println!("{}: {} of {} blocks wait", channel.id(), flow.queued, flow.blocks);
+//!         }
+//!     }
+//! }
+//! # }
+//! ```
+
+use super::config::{MAX_CHANNELS, Role};
+use crate::word::{SESSION_LOAD, Segment};
+
+mod channel;
+mod flow;
+mod side;
+
+pub use channel::{ChannelSide, Counts};
+pub use flow::Flow;
+pub use side::{Features, NoSide, Side, State};
+
+/// From where the words of a segment are read.
+pub trait Source {
+    /// The 16 little-endian words of the line at `offset`, each read once; `None` where the offset
+    /// is no multiple of 64 or the line does not lie in the segment.
+    fn line(&self, offset: u32) -> Option<[u32; 16]>;
+}
+
+/// Live memory.
+impl Source for Segment {
+    fn line(&self, offset: u32) -> Option<[u32; 16]> {
+        let words = self.words(offset)?;
+        let mut line = [0; 16];
+        // The words of a line are positions, each of which follows the one before it: read
+        // backwards, none is seen to be ahead of the one it follows.
+        for (index, word) in line.iter_mut().enumerate().rev() {
+            *word = words.at(index).load(SESSION_LOAD);
+        }
+        Some(line)
+    }
+}
+
+/// A copy.
+impl Source for [u8] {
+    fn line(&self, offset: u32) -> Option<[u32; 16]> {
+        if !offset.is_multiple_of(64) {
+            return None;
+        }
+        let bytes = self.get(offset as usize..)?.first_chunk::<64>()?;
+        let mut line = [0; 16];
+        for (word, bytes) in line.iter_mut().zip(bytes.as_chunks().0) {
+            *word = u32::from_le_bytes(*bytes);
+        }
+        Some(line)
+    }
+}
+
+impl<S: Source + ?Sized> Source for &S {
+    fn line(&self, offset: u32) -> Option<[u32; 16]> {
+        (**self).line(offset)
+    }
+}
+
+/// The two segments of a link.
+#[derive(Clone, Copy, Debug)]
+pub struct Link<S> {
+    first: S,
+    second: S,
+}
+
+impl<S: Source> Link<S> {
+    /// The first side's segment, and the second's.
+    pub const fn new(first: S, second: S) -> Link<S> {
+        Link { first, second }
+    }
+
+    /// What a side says of itself, now.
+    pub fn side(&self, role: Role) -> Result<Side, NoSide> {
+        Side::read(self.source(role))
+    }
+
+    /// Whether both sides are ready and have acknowledged each other, now.
+    pub fn is_up(&self) -> bool {
+        match (self.side(Role::First), self.side(Role::Second)) {
+            (Ok(first), Ok(second)) => first.is_up_with(&second),
+            _ => false,
+        }
+    }
+
+    /// The channels in the order of the configuration, each read when the iterator comes to it.
+    ///
+    /// Where the two directories differ, each side's channels are shown for themselves.
+    pub fn channels(&self) -> impl Iterator<Item = Channel> + '_ {
+        let (first, second) = (self.side(Role::First), self.side(Role::Second));
+        let is_up = match (&first, &second) {
+            (Ok(first), Ok(second)) => first.is_up_with(second),
+            _ => false,
+        };
+        let (first, second) = (first.ok(), second.ok());
+        (0..MAX_CHANNELS).flat_map(move |index| {
+            // The sides in turns, each twice: an instant lies between all earlier and all later
+            // looks, so that differences across the sides can be bounded.
+            let read = |side: &Option<Side>, source| side.as_ref()?.channel(source, index);
+            let first_early = read(&first, &self.first);
+            let second_early = read(&second, &self.second);
+            let first_late = read(&first, &self.first);
+            let second_late = read(&second, &self.second);
+            let looks = |early: Option<_>, late: Option<_>| Some([early?, late?]);
+            Channel::of(
+                looks(first_early, first_late),
+                looks(second_early, second_late),
+                is_up,
+            )
+        })
+    }
+
+    /// The segment of a side.
+    pub fn source(&self, role: Role) -> &S {
+        match role {
+            Role::First => &self.first,
+            Role::Second => &self.second,
+        }
+    }
+}
+
+/// One channel as both sides show it.
+#[derive(Clone, Copy, Debug)]
+pub struct Channel {
+    first: Option<Looks>,
+    second: Option<Looks>,
+    is_up: bool,
+}
+
+/// What a side shows of a channel, earlier and later.
+type Looks = [ChannelSide; 2];
+
+impl Channel {
+    /// One channel where both sides mean the same one, else one for each.
+    fn of(
+        first: Option<Looks>,
+        second: Option<Looks>,
+        is_up: bool,
+    ) -> impl Iterator<Item = Channel> {
+        let are_same = match (&first, &second) {
+            (Some([first, _]), Some([second, _])) => first.id == second.id,
+            _ => false,
+        };
+        let one = |first: Option<Looks>, second: Option<Looks>, is_up| {
+            (first.is_some() || second.is_some()).then_some(Channel {
+                first,
+                second,
+                is_up,
+            })
+        };
+        let shown = match are_same {
+            true => [one(first, second, is_up), None],
+            false => [one(first, None, false), one(None, second, false)],
+        };
+        shown.into_iter().flatten()
+    }
+
+    /// What a side's directory and statistics say; `None` where the side is not there, or does not
+    /// have this channel.
+    pub fn side(&self, role: Role) -> Option<&ChannelSide> {
+        self.looks(role).map(|[_, later]| later)
+    }
+
+    /// The first side that is there: for what both sides have the same (id, name, priority, type).
+    pub fn any_side(&self) -> Option<&ChannelSide> {
+        self.side(Role::First).or(self.side(Role::Second))
+    }
+
+    /// By which programs find it.
+    pub fn id(&self) -> u16 {
+        self.any_side().map_or(0, |side| side.id)
+    }
+
+    /// What this side sends; `None` where the side is not there, or has no blocks here.
+    pub fn flow(&self, from: Role) -> Option<Flow> {
+        let sender = self.looks(from)?;
+        Flow::of(sender, self.looks(from.peer()), self.is_up)
+    }
+
+    fn looks(&self, role: Role) -> Option<&Looks> {
+        match role {
+            Role::First => self.first.as_ref(),
+            Role::Second => self.second.as_ref(),
+        }
+    }
+}
