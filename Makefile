@@ -1,7 +1,8 @@
 # The menu: `make` alone prints it. Every target does its own set-up (see ./setup).
 .DEFAULT_GOAL := menu
 .PHONY: menu demo test bench lint docs \
-        test-rust test-loom test-miri test-nostd test-firmware test-fuzz test-counts soak
+        test-rust test-32bit test-loom test-miri test-nostd test-firmware test-fuzz test-counts \
+        soak
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -11,7 +12,7 @@ FUZZ_TARGETS := hdlc packet server client
 NO_STD_TARGETS := thumbv6m-none-eabi thumbv7em-none-eabi riscv32imac-unknown-none-elf
 
 menu: ##
-	@grep -hE '^[a-z-]+:.*## .' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 24
+	@grep -hE '^[a-z0-9-]+:.*## .' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 24
 
 demo: ## the main job: one service and one client in every placement
 	@./setup demo
@@ -21,8 +22,8 @@ demo: ## the main job: one service and one client in every placement
 
 test: ## everything that CI runs
 	@./setup test
-	@$(MAKE) --no-print-directory lint test-rust test-loom test-miri test-nostd test-firmware \
-		test-counts test-fuzz
+	@$(MAKE) --no-print-directory lint test-rust test-32bit test-loom test-miri test-nostd \
+		test-firmware test-counts test-fuzz
 	@echo "all checks passed"
 
 lint: ## formatting and clippy, warnings are errors
@@ -36,13 +37,20 @@ test-rust: ## unit, property, table, simulation, system and interop tests
 	@./setup test
 	cargo test -q --workspace --all-features --no-fail-fast
 
+test-32bit: ## the shared layout on a 32-bit machine
+	@./setup test
+	@if [ "$$(uname -m)" = x86_64 ]; then \
+		cargo test -q --target i686-unknown-linux-gnu -p sinew-shm --test golden; \
+	else echo "test-32bit: needs an x86-64 machine, skipped"; fi
+
 test-loom: ## every interleaving of what threads share, and mutants that must fail
 	RUSTFLAGS="--cfg loom" cargo test -q --target-dir target/loom -p sinew-shm --release --test loom
 	RUSTFLAGS="--cfg loom" cargo test -q --target-dir target/loom -p sinew --release --lib loom
 
-test-miri: ## the thread link under Miri
+test-miri: ## the thread link under Miri, and the shared layout on a big-endian machine
 	@./setup miri
 	cargo +nightly miri test -q -p sinew-shm
+	cargo +nightly miri test -q -p sinew-shm --test golden --target s390x-unknown-linux-gnu
 	cargo +nightly miri test -q -p sinew --features shm,conformance --test queue_conformance
 
 test-nostd: ## the core on cores without an operating system

@@ -13,7 +13,7 @@ use support::{open, up};
 
 const TWO: Config = Config::new(&[
     Channel::new(7, "control", Pool::new(4, 64)).priority(3),
-    Channel::new(9, "camera", Pool::new(2, 5000)).pools(Pool::new(2, 5000), Pool::new(0, 0)),
+    Channel::new(9, "camera", Pool::new(2, 300)).pools(Pool::new(2, 300), Pool::new(0, 0)),
 ]);
 
 fn channel(link: &Link<impl Source>, id: u16) -> Seen {

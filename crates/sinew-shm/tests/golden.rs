@@ -1,0 +1,158 @@
+//! The layout, byte for byte: the same on every machine and by every build. Dumps are in
+//! `tests/golden`; after a change of the layout (which needs another version of it, see
+//! `domain::MAJOR`) `UPDATE=1 cargo test -p sinew-shm --test golden` writes them anew.
+//!
+//! `make test-32bit` runs this on a 32-bit machine, `make test-miri` on one of the other byte order.
+#![cfg(not(loom))]
+
+mod support;
+
+use std::rc::Rc;
+use std::task::Waker;
+
+use sinew_shm::Segment;
+use sinew_shm::domain::{
+    Channel, Config, End, Memory, Options, Pool, Predicate, Receiver, Role, Sender,
+};
+use support::Solo;
+
+const CALLS: Channel = Channel {
+    uuid: 0x0011_2233_4455_6677_8899_aabb_ccdd_eeff,
+    type_hash: 0xcafe_f00d,
+    ..Channel::new(0x0203, "calls", Pool::new(2, 40)).with_replies()
+};
+
+const LINK: Config = Config::new(&[
+    Channel::new(0x0102, "control", Pool::new(3, 64)).priority(0),
+    Channel::new(2, "camera, one way!", Pool::new(2, 300))
+        .pools(Pool::new(2, 300), Pool::new(0, 0))
+        .priority(200),
+    CALLS,
+])
+.mutual();
+
+#[test]
+fn segments_are_what_they_always_were() {
+    let segment = |len| Segment::from_lines(support::lines(len));
+    let first = segment(LINK.segment_len(Role::First));
+    let second = segment(LINK.segment_len(Role::Second));
+    let exchange = segment(LINK.exchange_len());
+    let open = |mine, peer, role| {
+        // SAFETY: the memory is leaked, and each segment is the own one of one end.
+        let memory = unsafe { Memory::new(mine, peer, Some(exchange)) };
+        let parts = support::parts(Solo, &LINK);
+        Rc::new(End::open(memory, LINK, role, parts, Options::default()).unwrap())
+    };
+    let ends = (
+        open(first, second, Role::First),
+        open(second, first, Role::Second),
+    );
+    script(&ends.0, &ends.1);
+    check("first", first, include_str!("golden/first.txt"));
+    check("second", second, include_str!("golden/second.txt"));
+    check("exchange", exchange, include_str!("golden/exchange.txt"));
+}
+
+/// A bit of everything, and things under way at the end.
+fn script(first: &Rc<End<Solo>>, second: &Rc<End<Solo>>) {
+    first.look(0);
+    second.look(0);
+    first.look(100);
+    let sender = |end, channel| Sender::new(end, channel).unwrap();
+    let receiver = |end, channel| Receiver::new(end, channel).unwrap();
+    let receive = |receiver: &Receiver<_>| drop(receiver.receive().unwrap().unwrap());
+
+    // Control: a lap and a half; one packet waits, one is refused, the first side waits for a
+    // place and for packets, and the second has a wish.
+    let (control, commands) = (sender(first, 0x0102), receiver(second, 0x0102));
+    for round in 1..=6 {
+        control.send(&[0x11, 0x22, round]).unwrap();
+        receive(&commands);
+    }
+    commands.set_filter(Predicate::Matches {
+        offset: 4,
+        mask: 0xFF,
+        value: 0x33,
+    });
+    // The wish is heard with the next flush.
+    assert_eq!(control.send(b"waits"), Ok(true));
+    assert_eq!(control.send(b"not wanted"), Ok(false));
+    assert_eq!(control.send(&[0x33; 8]), Ok(true));
+    control.send(&[0; 65]).unwrap_err();
+    control.arm(Waker::noop());
+    receiver(first, 0x0102).arm(Waker::noop());
+    sender(second, 0x0102).send(b"rings").unwrap();
+
+    // Camera: full.
+    let camera = sender(first, 2);
+    camera.send(&[0xEE; 30]).unwrap();
+    camera.send(&[0xDD; 10]).unwrap();
+    camera.send(&[0xCC; 10]).unwrap_err();
+
+    // Calls: one answered, one under way; and one the other way.
+    let (calls, requests) = (sender(first, 0x0203), receiver(second, 0x0203));
+    calls.send(b"request 1").unwrap();
+    calls.send(b"request 2").unwrap();
+    let mut packet = requests.receive().unwrap().unwrap();
+    packet.place().unwrap()[..8].copy_from_slice(b"answer 1");
+    assert!(packet.reply(8));
+    sender(second, 0x0203).send(b"call back").unwrap();
+}
+
+/// The lines of 16 bytes that are not all zero, each behind its offset, and how long all is.
+fn dump(segment: Segment) -> String {
+    // SAFETY: the memory is leaked, and nobody else uses it now.
+    let bytes = unsafe { std::slice::from_raw_parts(segment.base().as_ptr(), segment.len()) };
+    let mut text = String::new();
+    for (at, line) in bytes.chunks(16).enumerate() {
+        if line.iter().any(|&byte| byte != 0) {
+            let words = line.chunks(4).map(|word| {
+                let bytes = word.iter().map(|byte| format!("{byte:02x}"));
+                bytes.collect::<String>()
+            });
+            let words = words.collect::<Vec<_>>().join(" ");
+            text += &format!("{:04x}: {words}\n", 16 * at);
+        }
+    }
+    text + &format!("{:04x}\n", bytes.len())
+}
+
+fn check(name: &str, segment: Segment, expected: &str) {
+    let found = dump(segment);
+    if std::env::var_os("UPDATE").is_some() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
+        std::fs::write(format!("{folder}/{name}.txt"), found).unwrap();
+        return;
+    }
+    let differs = found.lines().zip(expected.lines()).find(|(a, b)| a != b);
+    assert!(
+        found == expected,
+        "{name}: (found, expected) {differs:?}; all that was found:\n{found}"
+    );
+}
+
+#[test]
+fn hashes_and_lengths_are_what_they_always_were() {
+    const ONE: Config = Config::new(&[Channel::new(1, "one", Pool::new(4, 100))]);
+    const WIDE: Config = Config {
+        line_log2: 8,
+        ..LINK
+    };
+    const LARGE: Config = Config::new(&[
+        Channel::new(u16::MAX, "", Pool::new(1 << 15, 1)),
+        Channel::new(0, "large", Pool::new(1, 1 << 28)).priority(255),
+    ]);
+    let facts = |config: &Config| {
+        config.check().unwrap();
+        (
+            config.hash(),
+            config.segment_len(Role::First),
+            config.segment_len(Role::Second),
+            config.exchange_len(),
+        )
+    };
+    assert_eq!(facts(&ONE), (0xf2611997, 1152, 1152, 0));
+    assert_eq!(facts(&LINK), (0x25a441cd, 2240, 1600, 256));
+    assert_eq!(facts(&WIDE), (0x3b4aed78, 5632, 4608, 1024));
+    assert_eq!(facts(&LARGE), (0xe7c5cc51, 271582080, 271582080, 0));
+}
