@@ -37,7 +37,7 @@ pub const SENT: usize = 0;
 pub const RECLAIMED: usize = 1;
 pub const RECEIVED: usize = 2;
 pub const RELEASED: usize = 3;
-pub const VIOLATIONS: usize = 8;
+pub const VIOLATIONS: usize = 7;
 /// In an entry of a ring.
 pub const SEQUENCE: usize = 0;
 pub const BLOCK: usize = 1;
