@@ -1,6 +1,6 @@
-//! The registers of mps2-an385 that are used here: UART0 and SysTick.
+//! The registers of mps2-an385 that are used here: UART0, UART1 as a doorbell, and SysTick.
 //!
-//! The only unsafe code of the image: reading and writing device registers.
+//! Unsafe code reads and writes device registers, and nothing else.
 
 use core::ptr;
 
@@ -10,6 +10,14 @@ const UART_STATE: usize = UART0 + 0x4;
 const UART_CTRL: usize = UART0 + 0x8;
 const UART_INT: usize = UART0 + 0xc;
 const UART_BAUDDIV: usize = UART0 + 0x10;
+const BELL: usize = 0x4000_5000; // UART1
+const BELL_DATA: usize = BELL;
+const BELL_STATE: usize = BELL + 0x4;
+const BELL_CTRL: usize = BELL + 0x8;
+const BELL_INT: usize = BELL + 0xc;
+const BELL_BAUDDIV: usize = BELL + 0x10;
+/// Interrupt of what UART1 receives.
+const BELL_IRQ: usize = 2;
 const TX_FULL: u32 = 1;
 const RX_FULL: u32 = 2;
 const TX_RX_AND_RX_INT: u32 = 1 | 2 | 8;
@@ -38,6 +46,11 @@ pub fn start() {
     write(UART_BAUDDIV, 217); // 115,200 baud of 25 MHz
     write(UART_CTRL, TX_RX_AND_RX_INT);
     write(NVIC_ISER, 1);
+    start_clock();
+}
+
+/// Switches SysTick on, which ends [`sinew_rt::sleep`] every 0.67 s.
+pub fn start_clock() {
     write(SYST_RVR, Clock::WRAP);
     write(SYST_CVR, 0);
     write(SYST_CSR, 7); // enabled, with interrupt, from the core's clock
@@ -63,6 +76,65 @@ pub fn send(byte: u8, mut meanwhile: impl FnMut()) {
         meanwhile();
     }
     write(UART_DATA, u32::from(byte));
+}
+
+/// Switches UART1 on as a doorbell; its interrupt is that of [`bell_interrupt`](crate::bell_interrupt).
+pub fn start_bell() {
+    write(BELL_BAUDDIV, 16);
+    write(BELL_CTRL, TX_RX_AND_RX_INT);
+    // A byte that came before the receiver was on would hold up the first doorbell.
+    read(BELL_DATA);
+    write(NVIC_ISER, 1 << BELL_IRQ);
+}
+
+/// Rings the other side by one byte. Where one is still on its way out, that one rings: nobody has
+/// taken it yet.
+pub fn ring_bell() {
+    if read(BELL_STATE) & TX_FULL == 0 {
+        write(BELL_DATA, 1);
+    }
+}
+
+/// Takes the doorbell: to be called in its interrupt, before looking for what it rang for.
+pub fn take_bell() {
+    // First, or the interrupt of a byte that comes now would be lost.
+    write(BELL_INT, 2);
+    // What is left over interrupts again.
+    for _ in 0..16 {
+        if read(BELL_STATE) & RX_FULL == 0 {
+            break;
+        }
+        read(BELL_DATA);
+    }
+}
+
+/// What the processor calls: entry `n` is that of exception `n + 4`, and [`BELL_IRQ`] the last.
+pub type Vectors = [extern "C" fn(); 13 + BELL_IRQ];
+
+/// A vector table with a handler for the doorbell, and one for SysTick that does nothing.
+pub const fn vectors(bell: extern "C" fn()) -> Vectors {
+    let mut vectors: Vectors = [fault; 13 + BELL_IRQ];
+    vectors[15 - 4] = systick;
+    vectors[12 + BELL_IRQ] = bell;
+    vectors
+}
+
+extern "C" fn fault() {
+    sinew_rt::exit(2)
+}
+
+/// It has ended the sleep; there is nothing else to do.
+extern "C" fn systick() {}
+
+/// Calls a function when the doorbell arrives: `bell_interrupt!(path::of::function)`, an
+/// `extern "C" fn()`. Once in an image.
+#[macro_export]
+macro_rules! bell_interrupt {
+    ($handler:path) => {
+        #[used]
+        #[unsafe(link_section = ".vectors.irq")]
+        static VECTORS: $crate::board::Vectors = $crate::board::vectors($handler);
+    };
 }
 
 /// The time since the start, from SysTick at 25 MHz.

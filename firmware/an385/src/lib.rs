@@ -1,12 +1,19 @@
-//! The demo services on mps2-an385, called through UART0.
+//! The demo services on mps2-an385, called through UART0, or through memory that it shares with a
+//! Linux process.
 //!
 //! | image | what it shows |
 //! |---|---|
 //! | `direct` | no queue: answers and streams are escaped straight into the UART |
 //! | `queued` | the block queue between the engine and the UART |
+//! | `shared` | a domain link to a Linux process, with doorbells by UART1 |
 //! | `count` | instructions per call, printed on the UART |
+//! | `messages` | instructions per message through a domain channel, printed on the UART |
+//! | `channel` | echoes messages of a domain channel: for the flash that a channel takes |
+//! | `link` | `channel` without messages: only a link that opens and finds its peer |
+//! | `blank` | `link` without a link: what both are compared with |
 //!
-//! One context: the main loop polls, and interrupts only wake it.
+//! One context: the main loop polls, and interrupts only wake it. In `shared` the doorbell's handler
+//! also looks at the link.
 #![no_std]
 #![deny(unsafe_code)]
 
@@ -16,8 +23,11 @@ use sinew_demo::{KindsService, kinds};
 
 #[allow(unsafe_code)]
 pub mod board;
+pub mod count;
 #[allow(unsafe_code)]
 pub mod lock;
+#[allow(unsafe_code)]
+pub mod shared;
 pub mod uart;
 
 /// The largest packet in bytes: the largest header and a message of a few numbers.

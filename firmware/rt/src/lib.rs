@@ -1,7 +1,8 @@
 //! What a bare Cortex-M image needs before and around its `main`.
 //!
-//! No interrupt handler is ever entered: interrupts stay masked and only end [`sleep`], so the
-//! vector table has four entries and nothing is shared with a handler.
+//! Interrupts are masked and only end [`sleep`], so the vector table has four entries and nothing is
+//! shared with a handler. An image that wants handlers puts the rest of the table into the section
+//! `.vectors.irq`, and calls [`unmask`].
 #![no_std]
 
 use core::arch::{asm, global_asm};
@@ -45,6 +46,12 @@ global_asm!(
 pub fn sleep() {
     // SAFETY: the instruction only waits.
     unsafe { asm!("wfi", options(nomem, nostack, preserves_flags)) }
+}
+
+/// Lets interrupt handlers run from now on.
+pub fn unmask() {
+    // SAFETY: the image gives every interrupt that it has enabled a handler, as [`unmask`] says.
+    unsafe { asm!("cpsie i", options(nostack, preserves_flags)) }
 }
 
 /// Ends the emulator, by semihosting, with this exit code. Without a debugger or an emulator it is

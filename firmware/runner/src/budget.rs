@@ -42,7 +42,7 @@ impl Figures {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("budgets.toml");
         let budgets: Budgets = toml::from_str(&std::fs::read_to_string(path)?)?;
         println!(
-            "{:7} {:22} {:>7} {:>7} {:13} what",
+            "{:8} {:22} {:>7} {:>7} {:13} what",
             "image", "figure", "value", "aim", "unit"
         );
         for Budget {
@@ -63,7 +63,7 @@ impl Figures {
             } else {
                 ""
             };
-            println!("{image:7} {figure:22} {value:7} {aim_text:>7} {unit:13} {what}{mark}");
+            println!("{image:8} {figure:22} {value:7} {aim_text:>7} {unit:13} {what}{mark}");
         }
         match self.0.keys().next() {
             None => Ok(()),

@@ -23,8 +23,14 @@ type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 /// What the board's core runs.
 const TARGET: &str = "thumbv7m-none-eabi";
 
-/// The images that serve calls.
+/// The images that serve calls through the UART.
 const SERVING: [&str; 2] = ["direct", "queued"];
+
+/// The images that count instructions.
+const COUNTING: [&str; 2] = ["count", "messages"];
+
+/// Images that differ in one thing: its flash is that of the one less that of the other.
+const DIFFERENCES: [(&str, &str); 2] = [("channel", "link"), ("link", "blank")];
 
 /// Everything together takes a few seconds; this ends what hangs in spite of its own time limits.
 const WATCHDOG: Duration = Duration::from_secs(300);
@@ -59,24 +65,37 @@ fn run() -> Result<()> {
         figures.add(name, "ram_static", image.ram);
         figures.add(name, "stack", board.stack_used(&image)?);
     }
-    count(&mut figures)?;
+    for name in COUNTING {
+        count(name, &mut figures)?;
+    }
+    for (with, without) in DIFFERENCES {
+        let (with, without) = (Image::read(TARGET, with)?, Image::read(TARGET, without)?);
+        with.check_no_panic()?;
+        figures.add(
+            &with.name,
+            "flash",
+            with.flash.saturating_sub(without.flash),
+        );
+    }
     figures.print()
 }
 
-/// Runs the image that counts instructions.
-fn count(figures: &mut Figures) -> Result<()> {
-    let image = Image::read(TARGET, "count")?;
+/// Runs an image that counts instructions.
+fn count(name: &str, figures: &mut Figures) -> Result<()> {
+    let image = Image::read(TARGET, name)?;
     image.check_no_panic()?;
     let board = Emulator::start_counting(&image)?;
     let mut text = String::new();
     board.uart().read_to_string(&mut text)?;
     match board.wait()? {
         0 => {}
-        code => return Err(format!("count has ended with {code}, after {text:?}").into()),
+        code => return Err(format!("{name} has ended with {code}, after {text:?}").into()),
     }
     for line in text.lines() {
-        let (name, value) = line.split_once(' ').ok_or("count prints something else")?;
-        figures.add("count", name, value.parse()?);
+        let (figure, value) = line
+            .split_once(' ')
+            .ok_or_else(|| format!("{name} prints something else"))?;
+        figures.add(name, figure, value.parse()?);
     }
     Ok(())
 }

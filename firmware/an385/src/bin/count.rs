@@ -1,13 +1,11 @@
 //! Prints instructions per call, as `name value` lines on the UART.
-//!
-//! Under `-icount shift=6,sleep=off` one instruction takes 64 ns, and SysTick counts 40 ns: so many
-//! runs are measured, and instructions are ticks * 5 / 8.
 #![no_std]
 #![no_main]
 
 use core::hint::black_box;
 use core::ops::Range;
 
+use an385::count::{Meter, print};
 use an385::{Kinds, MTU, board, lock::Masked};
 use sinew::frame::hdlc::{self, Decoder, RPC_ADDRESS};
 use sinew::link::{Rx, Tx, queue};
@@ -100,40 +98,11 @@ fn response(event: Option<Event<'_>>) -> Option<u32> {
 
 /// Prints instructions per run of `f`, the loop around it included.
 fn measure(name: &str, runs: Range<u32>, mut f: impl FnMut(u32) -> bool) {
-    let count = runs.end - runs.start;
-    let from = board::ticks();
-    let mut good = 0;
-    for n in runs {
-        good += u32::from(f(black_box(n)));
-    }
-    let mut instructions = board::elapsed(from, board::ticks()) * 5 / 8;
-    if good != count {
+    let mut meter = Meter::new();
+    if meter.runs(runs, |n| f(n).then_some(())).is_none() {
         sinew_rt::exit(3);
     }
-    // Without a division, whose check for zero would be the only panic of the image.
-    let mut per_run = 0;
-    while instructions >= count {
-        instructions -= count;
-        per_run += 1;
-    }
-    print(name, per_run);
-}
-
-fn print(name: &str, mut value: u32) {
-    name.bytes().chain([b' ']).for_each(send);
-    for unit in [100_000, 10_000, 1_000, 100, 10, 1] {
-        let mut digit = b'0';
-        while value >= unit {
-            value -= unit;
-            digit += 1;
-        }
-        send(digit);
-    }
-    send(b'\n');
-}
-
-fn send(byte: u8) {
-    board::send(byte, || ());
+    print("", name, meter.per_run());
 }
 
 #[unsafe(no_mangle)]

@@ -1,0 +1,184 @@
+//! Prints instructions per message through a domain channel, as `name value` lines on the UART.
+//!
+//! Both ends are in this image, and take turns: the sending side sends `BATCH` messages, then the
+//! receiving side takes all of them, so that each side's part is counted by itself. The pool has
+//! `BATCH` blocks, so from the second turn on each block sent was taken up from the returns before.
+#![no_std]
+#![no_main]
+
+use core::hint::black_box;
+use core::marker::PhantomData;
+
+use an385::count::{Meter, print};
+use an385::{board, lock::Masked};
+use sinew_shm::domain::{
+    Block, Channel, Coherent, Config, End, Memory, Options, Parts, Place, Platform, Pool, Receiver,
+    Role, Sender, Silent, Slot, Status,
+};
+use sinew_shm::{Line, Lock, Segment, Unshared};
+use static_cell::StaticCell;
+
+/// Messages of one turn.
+const BATCH: u32 = 64;
+/// Turns, after one that is not counted.
+const TURNS: u32 = 16;
+/// Bytes of a message, written in place and read.
+const BYTES: usize = 16;
+/// Of all words of the messages: each has its number four times.
+const SUM_OF_A_TURN: u32 = 4 * (BATCH - 1) * BATCH / 2;
+
+const CHANNELS: &[Channel] = &[Channel::new(1, "count", Pool::new(BATCH as u16, 64))];
+const NONE: Config = Config::new(CHANNELS);
+const MUTUAL: Config = NONE.mutual();
+const _: () = assert!(NONE.check().is_ok() && MUTUAL.check().is_ok());
+
+const FIRST: usize = Line::count(NONE.segment_len(Role::First));
+const SECOND: usize = Line::count(NONE.segment_len(Role::Second));
+
+struct Board<L>(PhantomData<L>);
+
+impl<L: Lock> Platform for Board<L> {
+    type Lock = L;
+    type Doorbell = Silent;
+    type Cache = Coherent;
+    type Slots = [Slot; 1];
+    type Blocks = [Block; NONE.blocks()];
+}
+
+fn open<L: Lock>(
+    config: Config<'static>,
+    role: Role,
+    mine: Segment,
+    peer: Segment,
+) -> Option<End<Board<L>>> {
+    // SAFETY: both segments are statics of this image, which nothing else uses; each end has its
+    // own one.
+    let memory = unsafe { Memory::new(mine, peer, None) };
+    let parts = Parts {
+        doorbell: Silent,
+        cache: Coherent,
+        platform: Board(PhantomData),
+        slots: [Slot::EMPTY],
+        blocks: [Block::NEW; NONE.blocks()],
+    };
+    End::open(memory, config, role, parts, Options::default()).ok()
+}
+
+/// Two ends that are up.
+#[allow(clippy::type_complexity)]
+fn pair<L: Lock>(
+    config: Config<'static>,
+    first: Segment,
+    second: Segment,
+) -> Option<(End<Board<L>>, End<Board<L>>)> {
+    let near = open(config, Role::First, first, second)?;
+    let far = open(config, Role::Second, second, first)?;
+    near.look(0);
+    far.look(0);
+    (near.look(0) == Status::Up).then_some((near, far))
+}
+
+/// Messages of `BYTES` from one end to the other.
+#[inline(never)]
+fn messages<L: Lock>(
+    config: Config<'static>,
+    first: Segment,
+    second: Segment,
+    kind: &str,
+) -> Option<()> {
+    let (near, far) = pair::<L>(config, first, second)?;
+    let (tx, rx) = (Sender::new(&&near, 1)?, Receiver::new(&&far, 1)?);
+    let (mut sending, mut receiving) = (Meter::new(), Meter::new());
+    let mut sum = 0;
+    for turn in 0..=TURNS {
+        if turn == 1 {
+            (sending, receiving) = (Meter::new(), Meter::new());
+        }
+        sending.runs(0..BATCH, |n| send(&tx, n))?;
+        receiving.runs(0..BATCH, |_| {
+            sum += receive(&rx)?;
+            Some(())
+        })?;
+    }
+    (sum == (TURNS + 1) * SUM_OF_A_TURN).then_some(())?;
+    let (sender, receiver) = (sending.per_run(), receiving.per_run());
+    print(kind, "message", sender + receiver);
+    print(kind, "sender", sender);
+    print(kind, "receiver", receiver);
+    Some(())
+}
+
+/// The two steps in the middle alone, and a look at nothing.
+#[inline(never)]
+fn steps(first: Segment, second: Segment) -> Option<()> {
+    let (near, far) = pair::<Unshared>(NONE, first, second)?;
+    let (tx, rx) = (Sender::new(&&near, 1)?, Receiver::new(&&far, 1)?);
+    let (mut enqueue, mut dequeue, mut empty) = (Meter::new(), Meter::new(), Meter::new());
+    for _ in 0..TURNS {
+        let mut places: [Option<Place<'_, _>>; BATCH as usize] =
+            core::array::from_fn(|_| tx.place(BYTES).ok());
+        let mut next = places.iter_mut();
+        enqueue.runs(0..BATCH, |_| {
+            next.next()?
+                .take()?
+                .publish(black_box(BYTES))
+                .ok()?
+                .then_some(())
+        })?;
+        let mut packets = [const { None }; BATCH as usize];
+        let mut next = packets.iter_mut();
+        dequeue.runs(0..BATCH, |_| {
+            *next.next()? = rx.receive().ok()?;
+            Some(())
+        })?;
+        empty.runs(0..BATCH, |_| rx.receive().ok()?.is_none().then_some(()))?;
+    }
+    print("", "enqueue", enqueue.per_run());
+    print("", "dequeue", dequeue.per_run());
+    print("", "empty", empty.per_run());
+    Some(())
+}
+
+#[inline(never)]
+fn send<L: Lock>(tx: &Sender<&End<Board<L>>>, n: u32) -> Option<()> {
+    let mut place = tx.place(BYTES).ok()?;
+    let bytes: &mut [u8; BYTES] = place.first_chunk_mut()?;
+    for word in bytes.as_chunks_mut().0 {
+        *word = n.to_le_bytes();
+    }
+    place.send(BYTES).ok()?.then_some(())
+}
+
+#[inline(never)]
+fn receive<L: Lock>(rx: &Receiver<&End<Board<L>>>) -> Option<u32> {
+    let packet = rx.receive().ok()??;
+    let mut copy = [0; BYTES];
+    let bytes = match packet.trusted() {
+        Some(bytes) => bytes,
+        None => {
+            let len = packet.copy_to(&mut copy).ok()?;
+            copy.get(..len)?
+        }
+    };
+    let words = bytes.as_chunks().0;
+    Some(words.iter().map(|word| u32::from_le_bytes(*word)).sum())
+}
+
+fn run() -> Option<()> {
+    static MEMORY: StaticCell<([Line; FIRST], [Line; SECOND])> = StaticCell::new();
+    let (first, second) = MEMORY.try_init(([Line::ZERO; FIRST], [Line::ZERO; SECOND]))?;
+    let (first, second) = (Segment::from_lines(first), Segment::from_lines(second));
+    messages::<Unshared>(NONE, first, second, "")?;
+    steps(first, second)?;
+    messages::<Unshared>(MUTUAL, first, second, "mutual_")?;
+    messages::<Masked>(NONE, first, second, "masked_")
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn main() -> ! {
+    board::start();
+    match run() {
+        Some(()) => sinew_rt::exit(0),
+        None => sinew_rt::exit(3),
+    }
+}

@@ -1,0 +1,76 @@
+//! The memory that the board shares with a Linux process, and the doorbell between them.
+//!
+//! The emulator makes a file of the 16 MB PSRAM of this board. The Linux process is the first side.
+
+use core::marker::PhantomData;
+use core::ptr::{NonNull, with_exposed_provenance_mut};
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use sinew_shm::domain::{
+    Block, Channel, Coherent, Config, Doorbell, End, Memory, Options, Parts, Platform, Pool,
+    Region, Role, Slot, Span,
+};
+use sinew_shm::{Lock, Segment};
+
+use crate::{MTU, board};
+
+/// What both sides agree on: one channel of calls.
+pub const LINK: Config = Config::new(&[Channel::new(1, "calls", Pool::new(8, MTU as u32))]);
+const _: () = assert!(LINK.check().is_ok());
+
+/// PSRAM: Normal memory by the architecture's own map, so words may be read and written as in RAM.
+const PSRAM: usize = 0x2100_0000;
+const PSRAM_LEN: u64 = 16 << 20;
+
+/// The board's side of [`LINK`], with this lock.
+pub struct Board<L>(PhantomData<L>);
+
+impl<L: Lock> Platform for Board<L> {
+    type Lock = L;
+    type Doorbell = Uart1;
+    type Cache = Coherent;
+    type Slots = [Slot; LINK.channels.len()];
+    type Blocks = [Block; LINK.blocks()];
+}
+
+/// Opens the board's side; `None` from the second call on.
+pub fn open<L: Lock>() -> Option<End<Board<L>>> {
+    let parts = Parts {
+        doorbell: Uart1,
+        cache: Coherent,
+        platform: Board(PhantomData),
+        slots: [const { Slot::EMPTY }; LINK.channels.len()],
+        blocks: [Block::NEW; LINK.blocks()],
+    };
+    End::open(memory()?, LINK, Role::Second, parts, Options::default()).ok()
+}
+
+const REGION: Region = Region::of(&LINK);
+const _: () = assert!(REGION.len <= PSRAM_LEN && REGION.exchange.len == 0);
+
+fn memory() -> Option<Memory> {
+    static TAKEN: AtomicBool = AtomicBool::new(false);
+    if TAKEN.load(Relaxed) {
+        return None;
+    }
+    TAKEN.store(true, Relaxed);
+    // SAFETY: PSRAM is there for ever, and only this link uses it: link.x places nothing there, and
+    // there is no second call.
+    Some(unsafe { Memory::new(segment(REGION.second)?, segment(REGION.first)?, None) })
+}
+
+fn segment(span: Span) -> Option<Segment> {
+    let base = NonNull::new(with_exposed_provenance_mut(PSRAM + span.offset as usize))?;
+    // SAFETY: it lies in PSRAM, as checked above, which can be read and written, and into which no
+    // reference of this image goes.
+    unsafe { Segment::from_raw(base, span.len as usize) }
+}
+
+/// UART1: one byte rings.
+pub struct Uart1;
+
+impl Doorbell for Uart1 {
+    fn ring(&self) {
+        board::ring_bell();
+    }
+}
