@@ -54,7 +54,7 @@ pub struct Raw {
 }
 
 /// Where the parts of a channel lie, and how many entries its rings have.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Default, Debug)]
 pub struct Places {
     pub control: usize,
     pub statistics: usize,
