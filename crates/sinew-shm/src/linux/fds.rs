@@ -86,9 +86,12 @@ pub fn receive(
                 fds.extend(some);
             }
         }
-        // The kernel had more of them than there was room for, and closed those.
-        if got.flags.contains(ReturnFlags::CTRUNC) || fds.len() > MAX_FDS {
+        if fds.len() > MAX_FDS {
             return Err(FdsError::TooMany);
+        }
+        // The kernel closed those for which there was no room.
+        if got.flags.contains(ReturnFlags::CTRUNC) {
+            return Err(FdsError::Truncated);
         }
         if got.bytes == 0 {
             return Err(FdsError::HungUp);
@@ -106,6 +109,8 @@ pub fn receive(
 pub enum FdsError {
     /// More than [`MAX_FDS`] descriptors. The peer speaks something else, or is hostile.
     TooMany,
+    /// Some descriptors were lost. Usually this process has as many open as it may: raise its limit.
+    Truncated,
     /// A message of another length. The peer speaks something else, or is hostile.
     WrongLength,
     /// The time is over. The peer is stopped, or does not know that it should speak.
@@ -120,6 +125,7 @@ impl core::fmt::Display for FdsError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             FdsError::TooMany => write!(f, "more than {MAX_FDS} descriptors"),
+            FdsError::Truncated => f.write_str("no room for the descriptors: too many open files"),
             FdsError::WrongLength => f.write_str("a message of another length"),
             FdsError::TimedOut => f.write_str("no answer in time"),
             FdsError::HungUp => f.write_str("the peer closed the socket"),

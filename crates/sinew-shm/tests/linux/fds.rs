@@ -108,6 +108,18 @@ fn stream_gives_what_was_asked_for_and_no_byte_more() {
 }
 
 #[test]
+fn descriptors_arrive_once_however_many_parts_it_takes() {
+    let (near, far) = pair(SocketType::STREAM);
+    let null = File::open("/dev/null").unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| send(&near, &vec![7; 2 << 20], &[null.as_fd()], long()).unwrap());
+        let mut bytes = vec![0; 2 << 20];
+        assert_eq!(receive(&far, &mut bytes, long()).unwrap().len(), 1);
+        assert!(bytes.iter().all(|byte| *byte == 7));
+    });
+}
+
+#[test]
 fn message_of_another_length_is_an_error() {
     for len in [3, 5] {
         let (near, far) = pair(SocketType::SEQPACKET);

@@ -200,6 +200,39 @@ fn server_that_answers_wrongly_is_refused_and_told() {
 }
 
 #[test]
+fn descriptors_in_the_last_step_are_refused() {
+    let good = Segment::create(OFFER.own_len as usize).unwrap();
+    for kind in KINDS {
+        let (near, far) = pair(kind);
+        send_any(&near, &hello(), &[good.as_fd()]);
+        send_any(&near, &hello(), &[good.as_fd()]);
+        let error = greet(far, LONG).unwrap().join(&other(OFFER), LONG);
+        assert_eq!(refused(&error.map(drop).unwrap_err()), Field::Descriptors);
+    }
+}
+
+#[test]
+fn server_shows_an_observer_no_more_than_its_bound() {
+    let link = Segment::create(4096).unwrap();
+    let links = [(link.as_fd(), link.as_fd()); 70];
+    for kind in KINDS {
+        let (near, far) = pair(kind);
+        let mut bytes = [0; 64];
+        bytes[..16].copy_from_slice(&hello()[..16]);
+        bytes[16] = 1;
+        send_any(&near, &bytes, &[]);
+        let socket = greet(far, LONG).unwrap().show(&links, LONG).unwrap();
+        drop(socket);
+        receive(&near, &mut bytes, Deadline::after(LONG)).unwrap();
+        assert_eq!(bytes[36], 70);
+        let shown = std::iter::repeat_with(|| receive(&near, &mut [0], Deadline::after(LONG)))
+            .take_while(Result::is_ok)
+            .count();
+        assert_eq!(shown, 64);
+    }
+}
+
+#[test]
 fn silence_ends_every_step_with_the_time_limit() {
     let good = Segment::create(OFFER.own_len as usize).unwrap();
     for kind in KINDS {
@@ -278,6 +311,15 @@ fn observer_takes_no_more_than_its_bounds() {
         (&[good.as_fd(), null.as_fd()], Field::NotMemory),
     ];
     for kind in KINDS {
+        for (bytes, fds, field) in [
+            (answer(), &[][..], Field::Kind),
+            (count(0), &[good.as_fd()], Field::Descriptors),
+        ] {
+            let (near, far) = pair(kind);
+            send_any(&far, &bytes, fds);
+            let error = observe(near, LONG).map(drop).unwrap_err();
+            assert_eq!(refused(&error), field);
+        }
         for (fds, field) in cases {
             let (near, far) = pair(kind);
             send_any(&far, &count(1), &[]);

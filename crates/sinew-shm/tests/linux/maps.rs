@@ -155,7 +155,7 @@ fn dropped_mapping_is_unmapped() {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         maps.matches(&name).count()
     };
-    let map = Mapping::shared(&file.1, 4097, 5000).unwrap();
+    let map = Mapping::shared(&file.1, 4000, 200).unwrap();
     assert_eq!(mapped(), 1);
     drop(map);
     assert_eq!(mapped(), 0);

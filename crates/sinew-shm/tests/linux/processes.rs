@@ -6,10 +6,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 use rustix::net::SocketType;
-use sinew_shm::domain::Doorbell;
-use sinew_shm::linux::Mapping;
 use sinew_shm::linux::bell::{EventFdBell, FutexBell, SocketBell, Wait, Woken};
 use sinew_shm::linux::exchange::{DoorbellKind, Joined, Offer, Trust, greet, join};
+use sinew_shm::linux::fds::{FdsError, receive, send};
+use sinew_shm::linux::{Deadline, Doorbell, Mapping};
 
 use super::exchange::{OFFER, other};
 use super::{KINDS, LONG, pair, read, write};
@@ -109,6 +109,18 @@ fn other_side() {
         return;
     };
     let socket = std::io::stdin().as_fd().try_clone_to_owned().unwrap();
+    if role == "full" {
+        use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+        let limit = Rlimit {
+            current: Some(std::fs::read_dir("/proc/self/fd").unwrap().count() as u64),
+            ..getrlimit(Resource::Nofile)
+        };
+        // One may still be opened, but not two.
+        setrlimit(Resource::Nofile, limit).unwrap();
+        let refused = receive(socket, &mut [0], Deadline::after(LONG));
+        let told = matches!(refused, Err(FdsError::Truncated));
+        std::process::exit(if told { 0 } else { 1 });
+    }
     let doorbell = doorbell(&role);
     let joined = join(socket, &offer(doorbell), LONG).unwrap();
     if role == "write" {
@@ -158,6 +170,13 @@ fn processes_ring_each_other_and_death_is_told() {
             assert_eq!(read(&side.peer, 0), 200, "its segment is still there");
         }
     }
+}
+
+#[test]
+fn descriptors_beyond_the_limit_of_the_process_are_an_error() {
+    let (mut child, socket) = start(SocketType::SEQPACKET, "full");
+    send(&socket, &[0], &[socket.as_fd(); 4], Deadline::after(LONG)).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
 #[test]

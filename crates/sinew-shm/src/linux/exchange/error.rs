@@ -70,6 +70,7 @@ impl From<FdsError> for ExchangeError {
             FdsError::TimedOut => ExchangeError::Silent,
             FdsError::HungUp => ExchangeError::HungUp,
             FdsError::TooMany => refuse(Field::Descriptors, fds::MAX_FDS, fds::MAX_FDS + 1),
+            FdsError::Truncated => ExchangeError::Io(io::Error::other(error)),
             FdsError::WrongLength => ExchangeError::Refused(Refusal::of(Field::Hello)),
             FdsError::Io(error) => ExchangeError::Io(error),
         }
