@@ -195,6 +195,23 @@ pub struct Reply<'a, R: EndRef> {
     bytes: Span,
 }
 
+impl<'a, R: EndRef> Reply<'a, R> {
+    /// The block as the place of the next packet.
+    pub fn into_place(self) -> Place<'a, R> {
+        let Reply {
+            sender,
+            block,
+            bytes,
+        } = *ManuallyDrop::new(self);
+        let bytes = sender.end.own_block(sender.slot, block).unwrap_or(bytes);
+        Place {
+            sender,
+            block,
+            bytes,
+        }
+    }
+}
+
 impl<R: EndRef> Deref for Reply<'_, R> {
     type Target = [u8];
 

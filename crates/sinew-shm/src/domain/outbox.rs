@@ -152,6 +152,11 @@ impl Outbox {
         books.get_mut(self.first + usize::from(block))
     }
 
+    /// A block that this side holds.
+    pub(super) fn block(&self, block: u16) -> Option<Span> {
+        (block < self.pool.count()).then(|| self.pool.for_writing(block))
+    }
+
     /// Bytes of a block.
     pub(super) fn size(&self) -> u32 {
         self.pool.size()

@@ -6,10 +6,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 use rustix::net::SocketType;
+use sinew_shm::domain::Doorbell;
 use sinew_shm::linux::bell::{EventFdBell, FutexBell, SocketBell, Wait, Woken};
 use sinew_shm::linux::exchange::{DoorbellKind, Joined, Offer, Trust, greet, join};
 use sinew_shm::linux::fds::{FdsError, receive, send};
-use sinew_shm::linux::{Deadline, Doorbell, Mapping};
+use sinew_shm::linux::{Deadline, Mapping};
 
 use super::exchange::{OFFER, other};
 use super::{KINDS, LONG, pair, read, write};

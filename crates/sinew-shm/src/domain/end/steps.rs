@@ -173,6 +173,11 @@ impl<P: Platform> End<P> {
         received.or_else(|slow| self.slow(slot, pairing, slow).map(|()| None))
     }
 
+    /// The whole of an own block that is held.
+    pub(in super::super) fn own_block(&self, slot: u16, block: u16) -> Option<Span> {
+        self.locked(|inner| inner.channel(usize::from(slot))?.0.outbox.block(block))
+    }
+
     /// A received block for the answer; `None` where the channel has no replies.
     pub(in super::super) fn answer(&self, slot: u16, block: u16) -> Option<Span> {
         self.locked(|inner| {
