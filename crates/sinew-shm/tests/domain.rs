@@ -98,6 +98,75 @@ fn a_restart_is_told_and_every_block_comes_back() {
 }
 
 #[test]
+fn what_a_peer_sent_before_it_closed_can_still_be_received() {
+    for told in [false, true] {
+        let (first, second) = up(ONE);
+        let (there, here) = (
+            Sender::new(&first, 1).unwrap(),
+            Receiver::new(&second, 1).unwrap(),
+        );
+        let back = Sender::new(&second, 1).unwrap();
+        there.send(b"one").unwrap();
+        there.send(b"two").unwrap();
+        match told {
+            false => first.close(),
+            true => second.peer_has_ended(),
+        }
+        second.look(0);
+        assert_eq!(back.send(b"x"), Err(Refused::Lost(Lost::Closed)));
+        for packet in [b"one", b"two"] {
+            let mut copy = [0; 3];
+            let got = here.receive().unwrap().unwrap();
+            assert_eq!(got.copy_to(&mut copy), Ok(3));
+            assert_eq!(&copy, packet);
+            drop(got);
+            second.look(0);
+        }
+        assert!(matches!(here.receive(), Err(Lost::Closed)));
+        assert!(second.check_books());
+    }
+}
+
+#[test]
+fn an_answer_that_came_before_the_peer_closed_can_still_be_read() {
+    const MUTUAL: Config =
+        Config::new(&[Channel::new(1, "one", Pool::new(2, 64)).with_replies()]).mutual();
+    let (first, second) = up(MUTUAL);
+    let (there, here) = (
+        Sender::new(&first, 1).unwrap(),
+        Receiver::new(&second, 1).unwrap(),
+    );
+    there.send(b"ping").unwrap();
+    let mut packet = here.receive().unwrap().unwrap();
+    packet.place().unwrap()[..5].copy_from_slice(b"reply");
+    assert!(packet.reply(5));
+    second.close();
+    first.look(0);
+    assert_eq!(&*there.reply().unwrap().unwrap(), b"reply");
+    assert!(matches!(there.reply(), Err(Lost::Closed)));
+}
+
+#[test]
+fn a_channel_that_nobody_reads_holds_no_other_up_when_the_peer_closes() {
+    const TWO: Config = Config::new(&[
+        Channel::new(1, "one", Pool::new(4, 100)),
+        Channel::new(2, "two", Pool::new(4, 100)),
+    ]);
+    let (first, second) = up(TWO);
+    let unread = Sender::new(&first, 2).unwrap();
+    let mut here = Receiver::new(&second, 1).unwrap();
+    unread.send(b"x").unwrap();
+    first.close();
+    second.look(0);
+    assert!(matches!(here.receive(), Err(Lost::Closed)));
+    // Who begins again does not wait for it either.
+    let pairing = second.pairing();
+    here.renew();
+    assert_ne!(second.pairing(), pairing);
+    assert!(here.receive().unwrap().is_none());
+}
+
+#[test]
 fn a_filter_drops_at_the_sender_what_the_receiver_does_not_want() {
     let (first, second) = up(ONE);
     let (there, here) = (

@@ -54,9 +54,10 @@ impl<R: EndRef> Sender<R> {
         &self.end
     }
 
-    /// Takes the handle over into the present pairing, or the next one.
+    /// Takes the handle over into the present pairing, or the next one. What a peer that has ended
+    /// sent before, on any channel, is dropped with it.
     pub fn renew(&mut self) {
-        self.pairing = self.end.pairing();
+        self.pairing = self.end.renew();
     }
 
     /// Bytes of a block: the longest packet.
@@ -261,9 +262,10 @@ impl<R: EndRef> Receiver<R> {
         &self.end
     }
 
-    /// Takes the handle over into the present pairing, or the next one.
+    /// Takes the handle over into the present pairing, or the next one. What a peer that has ended
+    /// sent before, on any channel, is dropped with it.
     pub fn renew(&mut self) {
-        self.pairing = self.end.pairing();
+        self.pairing = self.end.renew();
     }
 
     /// Bytes of a block of the peer's: the longest packet.

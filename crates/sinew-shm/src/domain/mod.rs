@@ -59,7 +59,8 @@ pub use outbox::Block;
 pub use port::{Cache, Coherent, Doorbell, EndRef, HardwareLock, Platform, Silent};
 pub use region::{Region, Span};
 
-/// Why a pairing with the peer is over. What was sent and not read is lost; own blocks are back.
+/// Why a pairing with the peer is over. Own blocks are back. What was sent and not read is lost,
+/// except where the peer has closed the link: that comes first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lost {
     /// The peer has a new session: it was started again, or took this side for dead. Take new

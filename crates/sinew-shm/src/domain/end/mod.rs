@@ -239,6 +239,7 @@ impl<P: Platform> End<P> {
             live: 0,
             sendable: 0,
             lost: Lost::Closed,
+            rest: None,
             beat: None,
             peer_beat: (0, 0),
         };
@@ -307,6 +308,14 @@ impl<P: Platform> End<P> {
         self.after(&after);
     }
 
+    /// As [`End::peer_is_gone`], but what the peer sent before can still be received, and only then
+    /// calls that wait for a packet end. Own blocks come back when all of it was received, or a
+    /// handle is renewed. The same happens by itself where a peer closes the link.
+    pub fn peer_has_ended(&self) {
+        let after = self.locked(|inner| inner.end(Lost::Closed, self.is_trusted, &self.cache));
+        self.after(&after);
+    }
+
     /// Begins again after a fault, in a new session.
     pub fn recover(&self) {
         let after = self.locked(|inner| match inner.status {
@@ -345,7 +354,8 @@ impl<P: Platform> End<P> {
         is_drained
     }
 
-    /// Closes the link in order: waiting calls of both sides end with [`Lost::Closed`].
+    /// Closes the link in order: waiting calls of both sides end with [`Lost::Closed`]. The peer can
+    /// still receive what was sent before.
     pub fn close(&self) {
         let after = self.locked(|inner| inner.close(&self.cache));
         self.after(&after);

@@ -29,6 +29,9 @@ pub(super) struct Inner<P: Platform> {
     pub(super) sendable: u32,
     /// How the last pairing ended.
     pub(super) lost: Lost,
+    /// The peer has ended, and not all that it sent is read: the pairing goes on for readers only,
+    /// and then ends so.
+    pub(super) rest: Option<Lost>,
     /// The time of the last own beat, and of the last change of the peer's.
     pub(super) beat: Option<u32>,
     pub(super) peer_beat: (u32, u32),
@@ -89,7 +92,8 @@ impl<P: Platform> Inner<P> {
             Status::Up => self.pairing,
             _ => 0,
         };
-        self.sendable = if self.is_draining { 0 } else { self.live };
+        let is_over = self.is_draining || self.rest.is_some();
+        self.sendable = if is_over { 0 } else { self.live };
     }
 
     /// Whether a handle's pairing is the present or the next one.
@@ -128,6 +132,14 @@ impl<P: Platform> Inner<P> {
         if matches!(self.status, Status::Closed | Status::Fault(_)) {
             return after;
         }
+        if let Some(lost) = self.rest
+            && self.session.is_same_pairing(cache)
+        {
+            return match self.has_rest(cache) {
+                true => after,
+                false => self.give_up(lost, is_trusted, cache),
+            };
+        }
         // A new peer is acknowledged, and may then be found to have done the same already.
         for _ in 0..2 {
             let seen =
@@ -157,6 +169,7 @@ impl<P: Platform> Inner<P> {
                     after.ring = true;
                 }
                 Seen::Waiting if !was_up => return after,
+                Seen::Closed if was_up => return self.end(Lost::Closed, is_trusted, cache),
                 other => {
                     if was_up {
                         let lost = match other {
@@ -194,10 +207,39 @@ impl<P: Platform> Inner<P> {
         }
     }
 
+    /// The peer has ended. What it sent before can still be read; then the pairing ends.
+    pub(super) fn end(&mut self, lost: Lost, is_trusted: bool, cache: &P::Cache) -> After {
+        if self.status != Status::Up || !self.has_rest(cache) {
+            return self.give_up(lost, is_trusted, cache);
+        }
+        self.rest = Some(lost);
+        self.set(Status::Up);
+        After {
+            ring: false,
+            wake: true,
+        }
+    }
+
+    /// Whether a channel has packets that nobody has received, or answers.
+    fn has_rest(&mut self, cache: &P::Cache) -> bool {
+        let mut slots = self.slots.as_mut().iter().flat_map(|slot| &slot.0);
+        slots.any(|channel| {
+            channel.inbox.has_news(1, cache)
+                || (channel.has_replies && channel.outbox.has_answer(cache))
+        })
+    }
+
+    /// Whether the peer is still there, as far as its session words tell.
+    #[inline(always)]
+    pub(super) fn is_still_up(&self, cache: &P::Cache) -> bool {
+        self.rest.is_none() && self.session.is_still_up(cache)
+    }
+
     pub(super) fn down(&mut self, lost: Lost) {
         // 0 is no pairing.
         self.pairing = self.pairing.wrapping_add(1).max(1);
         self.lost = lost;
+        self.rest = None;
         self.is_draining = false;
         self.set(Status::Waiting);
     }

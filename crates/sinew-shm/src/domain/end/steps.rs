@@ -165,7 +165,7 @@ impl<P: Platform> End<P> {
                     Err(violation) => return Err(Slow::Violation(violation)),
                 }
             }
-            match inner.session.is_still_up(&self.cache) {
+            match inner.is_still_up(&self.cache) {
                 true => Ok(None),
                 false => Err(Slow::Look),
             }
@@ -189,10 +189,24 @@ impl<P: Platform> End<P> {
         })
     }
 
-    /// Whether a pairing is the present one, and the peer is still in it.
+    /// Whether a pairing is the present one, and the peer is still in it, or ended in it: then it
+    /// has written nothing since to what it sent.
     #[inline]
     pub(in super::super) fn is_current(&self, pairing: u32) -> bool {
         self.locked(|inner| inner.live == pairing && inner.session.is_same_pairing(&self.cache))
+    }
+
+    /// The pairing to which a handle belongs from now on. One of which only the rest was read ends.
+    pub(in super::super) fn renew(&self) -> u32 {
+        let (after, pairing) = self.locked(|inner| {
+            let after = match inner.rest {
+                Some(lost) => inner.give_up(lost, self.is_trusted, &self.cache),
+                None => Default::default(),
+            };
+            (after, inner.pairing)
+        });
+        self.after(&after);
+        pairing
     }
 
     /// Gives a received block back, with an answer where there is one, and rings if the peer waits.
@@ -239,7 +253,7 @@ impl<P: Platform> End<P> {
             let (channel, blocks) = inner.channel(usize::from(slot)).ok_or(Slow::Look)?;
             let answer = channel.outbox.take_answer(blocks, &self.cache);
             match answer.map_err(Slow::Violation)? {
-                None if !inner.session.is_still_up(&self.cache) => Err(Slow::Look),
+                None if !inner.is_still_up(&self.cache) => Err(Slow::Look),
                 answer => Ok(answer),
             }
         });
@@ -262,7 +276,7 @@ impl<P: Platform> End<P> {
             let is_up = inner.live != 0;
             let over = inner.check(pairing).is_err();
             let has_barrier = inner.session.fence().is_light();
-            let is_still_up = inner.session.is_still_up(&self.cache);
+            let is_still_up = inner.is_still_up(&self.cache);
             let Some((channel, ..)) = inner.channel(usize::from(slot)) else {
                 return (None, Default::default(), true);
             };
@@ -342,7 +356,9 @@ impl<P: Platform> End<P> {
             {
                 after.add(inner.violated(slot, violation, cache));
             }
-            (after, inner.check(pairing))
+            // What is left of an ended peer may be on another channel.
+            let result = inner.check(pairing).and(inner.rest.map_or(Ok(()), Err));
+            (after, result)
         });
         self.after(&after);
         result
