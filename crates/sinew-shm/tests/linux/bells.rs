@@ -1,8 +1,9 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-use sinew_shm::domain::Doorbell;
+use rustix::thread::futex;
 use sinew_shm::linux::bell::{EventFdBell, FutexBell, FutexError, SocketBell, Wait, Woken};
 use sinew_shm::linux::{Mapping, Segment};
 
@@ -218,6 +219,25 @@ fn word_that_changes_under_the_waiter_is_a_ring() {
     write(&segment, 128, 0xFF);
     assert_eq!(near.wait(seen, None), Woken::Rung);
     assert_eq!(far.wait(far.seen(), Some(SHORT)), Woken::TimedOut);
+}
+
+#[test]
+fn wake_up_without_a_ring_is_none() {
+    let (near, _far, segment) = futexes();
+    // SAFETY: aligned, and mapped while it is used.
+    let word = unsafe { segment.as_ptr().add(128).cast::<AtomicU32>().as_ref() };
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                futex::wake(word, futex::Flags::empty(), u32::MAX >> 1).unwrap();
+            }
+        });
+        for _ in 0..20 {
+            assert_eq!(near.wait(near.seen(), Some(SHORT)), Woken::TimedOut);
+        }
+        done.store(true, Ordering::Relaxed);
+    });
 }
 
 #[test]

@@ -105,11 +105,12 @@ impl Wait for FutexBell {
             let left = deadline.left();
             let flags = futex::Flags::empty();
             match futex::wait(self.peers.word(), flags, seen.0, left.as_ref()) {
-                Ok(()) if self.watch.hung_up() => return Woken::HungUp,
-                // Even where the word is as before: a peer that wakes for nothing keeps nobody here.
-                Ok(()) | Err(Errno::AGAIN) => return Woken::Rung,
-                Err(Errno::INTR) => {}
-                Err(Errno::TIMEDOUT) => return Woken::TimedOut,
+                // Before the wait, whatever the word is by now.
+                Err(Errno::AGAIN) => return Woken::Rung,
+                // The next round tells whether it was a ring or the hang-up. The wake-up of a ring that
+                // was seen without it is for nothing; one without end keeps nobody beyond the limit.
+                Ok(()) | Err(Errno::INTR) if !deadline.is_over() => {}
+                Ok(()) | Err(Errno::INTR | Errno::TIMEDOUT) => return Woken::TimedOut,
                 Err(_) => return Woken::HungUp,
             }
         }

@@ -68,10 +68,6 @@ impl Watch {
         })
     }
 
-    pub(super) fn hung_up(&self) -> bool {
-        self.shared.state().hung_up
-    }
-
     /// `None`: the socket hung up. Otherwise it is safe to wait: the wait will be ended.
     pub(super) fn enter(&self) -> Option<Inside<'_>> {
         let mut state = self.shared.state();

@@ -17,7 +17,7 @@ pub enum ExchangeError {
     Silent,
     /// The other side closed the socket in the middle: it ended, or is no domain of ours.
     HungUp,
-    /// An eventfd is shared by both sides, so it needs [`Trust::Mutual`]. Take another doorbell.
+    /// An eventfd is shared by both sides, so it needs [`super::Trust::Mutual`]. Take another doorbell.
     EventFdWithoutTrust,
     /// This process could not make its part: usually too many open files, or too little memory.
     Io(io::Error),
