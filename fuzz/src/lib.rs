@@ -17,12 +17,14 @@ pub mod mutate;
 
 mod client;
 mod hdlc;
+mod observer;
 mod packet;
 mod script;
 mod server;
 
 pub use client::client;
 pub use hdlc::hdlc;
+pub use observer::observer;
 pub use packet::packet;
 pub use server::server;
 
