@@ -10,6 +10,7 @@
 //! | part | what it is for |
 //! |---|---|
 //! | `config` | what both sides must agree on: [`Config`], its hash |
+//! | `file` | link files in TOML (feature `toml`) |
 //! | `layout` | where what lies in a segment |
 //! | `region` | [`Region`]: where the segments lie in a file or in physical memory |
 //! | `session` | the handshake; restarts of either side |
@@ -34,6 +35,8 @@
 mod config;
 mod crc;
 mod end;
+#[cfg(feature = "toml")]
+pub mod file;
 mod filter;
 mod halves;
 mod handles;

@@ -1,0 +1,245 @@
+//! From text to a configuration.
+
+use core::ops::Range;
+use std::string::{String, ToString};
+use std::vec::Vec;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::super::config::{Channel, ConfigError, MAX_BLOCKS, MAX_SIZE, Name, Pool, Trust};
+use super::{LinkFile, Problem};
+
+/// What is wrong, and in which line.
+type Error = (Option<usize>, Problem);
+
+const LINK: &[&str] = &["trust", "line", "channel"];
+const CHANNEL: &[&str] = &[
+    "id", "name", "priority", "blocks", "size", "first", "second", "replies", "uuid", "type",
+];
+const POOL: &[&str] = &["blocks", "size"];
+
+pub(super) fn parse(text: &str) -> Result<LinkFile, Error> {
+    let document = DeTable::parse(text).map_err(|error| {
+        let line = error.span().map(|span| line_of(text, span));
+        (line, Problem::Syntax(error.message().to_string()))
+    })?;
+    let link = Table::new(text, document.get_ref(), document.span(), LINK)?;
+    let trust = match link.get("trust", "\"none\" or \"mutual\"", |value| {
+        Some(match value.as_str()? {
+            "none" => Trust::None,
+            "mutual" => Trust::Mutual,
+            _ => return None,
+        })
+    })? {
+        Some(trust) => trust,
+        None => Trust::None,
+    };
+    let line = link.get("line", "32, 64, 128 or 256", |value| {
+        let line: u16 = integer(value)?;
+        (line.is_power_of_two() && (32..=256).contains(&line)).then(|| line.ilog2() as u8)
+    })?;
+    let mut channels = Vec::new();
+    let mut lines = Vec::new();
+    for value in link.tables("channel", "tables: write each as [[channel]]")? {
+        lines.push(line_of(text, value.span()));
+        channels.push(channel(text, value)?);
+    }
+    let file = LinkFile {
+        trust,
+        line_log2: line.unwrap_or(6),
+        channels,
+    };
+    file.config().check().map_err(|error| {
+        let blamed = match error {
+            ConfigError::DuplicateId(id)
+            | ConfigError::Pool(id)
+            | ConfigError::RepliesNeedTrust(id) => {
+                file.channels.iter().rposition(|channel| channel.id == id)
+            }
+            ConfigError::Channels | ConfigError::Line | ConfigError::TooLarge => None,
+        };
+        let line = blamed.and_then(|at| lines.get(at).copied());
+        (line, Problem::Config(error))
+    })?;
+    Ok(file)
+}
+
+fn channel(text: &str, value: &Spanned<DeValue<'_>>) -> Result<Channel, Error> {
+    let table = Table::of(text, "channel", value, CHANNEL)?;
+    let both = table.has("blocks") || table.has("size");
+    let each = table.has("first") || table.has("second");
+    let (first, second) = match (both, each) {
+        (true, true) => return Err((Some(table.line), Problem::TwoPools)),
+        (true, false) => (pool(&table)?, pool(&table)?),
+        (false, true) => {
+            let of = |key| match table.value(key) {
+                Some(value) => pool(&Table::of(text, key, value, POOL)?),
+                None => Ok(Pool::default()),
+            };
+            (of("first")?, of("second")?)
+        }
+        (false, false) => return Err((Some(table.line), Problem::MissingKey("blocks"))),
+    };
+    Ok(Channel {
+        id: table.need("id", "a number from 0 to 65535", integer)?,
+        name: table.need("name", "a text of at most 16 bytes", |value| {
+            Name::new(value.as_str()?)
+        })?,
+        uuid: table
+            .get(
+                "uuid",
+                "a text like \"3f2504e0-4f89-11d3-9a0c-0305e82c3301\"",
+                |value| uuid(value.as_str()?),
+            )?
+            .unwrap_or(0),
+        priority: table
+            .get(
+                "priority",
+                "a number from 0, the most urgent, to 255",
+                integer,
+            )?
+            .unwrap_or(128),
+        type_hash: table
+            .get("type", "a number from 0 to 0xffff_ffff", integer)?
+            .unwrap_or(0),
+        first,
+        second,
+        replies: table
+            .get("replies", "true or false", DeValue::as_bool)?
+            .unwrap_or(false),
+    })
+}
+
+fn pool(table: &Table<'_, '_>) -> Result<Pool, Error> {
+    let blocks = table.need("blocks", "a number from 0 to 32768", |value| {
+        integer(value).filter(|&blocks| blocks <= MAX_BLOCKS)
+    })?;
+    let size = table.need("size", "a number of bytes from 1 to 268435456", |value| {
+        integer(value).filter(|&size| (1..=MAX_SIZE).contains(&size))
+    })?;
+    Ok(Pool::new(blocks, size))
+}
+
+fn integer<N: TryFrom<i64>>(value: &DeValue<'_>) -> Option<N> {
+    let integer = value.as_integer()?;
+    let number = i64::from_str_radix(integer.as_str(), integer.radix()).ok()?;
+    N::try_from(number).ok()
+}
+
+/// 32 hexadecimal digits in groups of 8, 4, 4, 4 and 12.
+fn uuid(text: &str) -> Option<u128> {
+    let groups: Vec<&str> = text.split('-').collect();
+    let lengths: Vec<usize> = groups.iter().map(|group| group.len()).collect();
+    let digits: String = groups.concat();
+    let is_one = lengths == [8, 4, 4, 4, 12] && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_one.then(|| u128::from_str_radix(&digits, 16).ok())?
+}
+
+/// A table whose keys are known, with its line.
+struct Table<'a, 'i> {
+    text: &'a str,
+    table: &'a DeTable<'i>,
+    line: usize,
+}
+
+impl<'a, 'i> Table<'a, 'i> {
+    fn new(
+        text: &'a str,
+        table: &'a DeTable<'i>,
+        span: Range<usize>,
+        known: &'static [&'static str],
+    ) -> Result<Self, Error> {
+        let unknown = table.keys().find(|key| {
+            let key: &str = key.get_ref();
+            !known.contains(&key)
+        });
+        if let Some(key) = unknown {
+            let problem = Problem::UnknownKey {
+                key: key.get_ref().to_string(),
+                known,
+            };
+            return Err((Some(line_of(text, key.span())), problem));
+        }
+        Ok(Table {
+            text,
+            table,
+            line: line_of(text, span),
+        })
+    }
+
+    /// The table that is the value of a key.
+    fn of(
+        text: &'a str,
+        key: &'static str,
+        value: &'a Spanned<DeValue<'i>>,
+        known: &'static [&'static str],
+    ) -> Result<Self, Error> {
+        let takes = "a table, as in { blocks = 8, size = 64 }";
+        let wrong = || {
+            (
+                Some(line_of(text, value.span())),
+                Problem::Value { key, takes },
+            )
+        };
+        let table = value.get_ref().as_table().ok_or_else(wrong)?;
+        Table::new(text, table, value.span(), known)
+    }
+
+    fn has(&self, key: &str) -> bool {
+        self.value(key).is_some()
+    }
+
+    fn value(&self, key: &str) -> Option<&'a Spanned<DeValue<'i>>> {
+        self.table.get(key)
+    }
+
+    /// The value of a key, if it stands there.
+    fn get<T>(
+        &self,
+        key: &'static str,
+        takes: &'static str,
+        read: impl FnOnce(&DeValue<'i>) -> Option<T>,
+    ) -> Result<Option<T>, Error> {
+        let Some(value) = self.value(key) else {
+            return Ok(None);
+        };
+        let line = line_of(self.text, value.span());
+        let wrong = (Some(line), Problem::Value { key, takes });
+        read(value.get_ref()).map(Some).ok_or(wrong)
+    }
+
+    /// The value of a key that must be there.
+    fn need<T>(
+        &self,
+        key: &'static str,
+        takes: &'static str,
+        read: impl FnOnce(&DeValue<'i>) -> Option<T>,
+    ) -> Result<T, Error> {
+        let missing = (Some(self.line), Problem::MissingKey(key));
+        self.get(key, takes, read)?.ok_or(missing)
+    }
+
+    /// The values of a key that is an array; none where it is not there.
+    fn tables(
+        &self,
+        key: &'static str,
+        takes: &'static str,
+    ) -> Result<impl Iterator<Item = &'a Spanned<DeValue<'i>>>, Error> {
+        let array = match self.value(key) {
+            None => None,
+            Some(value) => {
+                let line = line_of(self.text, value.span());
+                let wrong = (Some(line), Problem::Value { key, takes });
+                Some(value.get_ref().as_array().ok_or(wrong)?)
+            }
+        };
+        Ok(array.into_iter().flatten())
+    }
+}
+
+/// The line of a place, from 1 on.
+fn line_of(text: &str, span: Range<usize>) -> usize {
+    let before = text.as_bytes().get(..span.start).unwrap_or_default();
+    before.iter().filter(|&&byte| byte == b'\n').count() + 1
+}

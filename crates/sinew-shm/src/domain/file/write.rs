@@ -1,0 +1,67 @@
+//! From a configuration to text.
+
+use core::fmt::Write;
+use std::format;
+use std::string::String;
+
+use super::super::config::{Channel, Config, Pool, Trust};
+
+pub(super) fn to_toml(config: &Config<'_>) -> String {
+    let trust = match config.trust {
+        Trust::None => "none",
+        Trust::Mutual => "mutual",
+    };
+    let line = 1u32.checked_shl(config.line_log2.into()).unwrap_or(0);
+    let mut text = format!("trust = \"{trust}\"\nline = {line}\n");
+    for channel in config.channels {
+        text.push_str("\n[[channel]]\n");
+        // A string takes whatever is written.
+        let _ = write_channel(&mut text, channel);
+    }
+    text
+}
+
+fn write_channel(text: &mut String, channel: &Channel) -> core::fmt::Result {
+    writeln!(text, "id = {}", channel.id)?;
+    text.push_str("name = \"");
+    for letter in channel.name.as_str().chars() {
+        match letter {
+            '"' | '\\' => write!(text, "\\{letter}")?,
+            control if control.is_control() => write!(text, "\\u{:04x}", u32::from(control))?,
+            other => text.push(other),
+        }
+    }
+    writeln!(text, "\"\npriority = {}", channel.priority)?;
+    if channel.first == channel.second {
+        let Pool { blocks, size } = channel.first;
+        writeln!(text, "blocks = {blocks}\nsize = {size}")?;
+    } else {
+        for (key, pool) in [("first", channel.first), ("second", channel.second)] {
+            // Without blocks the size may be 0, which is none; leaving the pool out means the same.
+            if pool != Pool::default() {
+                let Pool { blocks, size } = pool;
+                writeln!(text, "{key} = {{ blocks = {blocks}, size = {size} }}")?;
+            }
+        }
+    }
+    if channel.replies {
+        writeln!(text, "replies = true")?;
+    }
+    if channel.uuid != 0 {
+        let uuid = channel.uuid;
+        let group = |shift: u32, digits: u32| (uuid >> shift) & ((1 << (4 * digits)) - 1);
+        writeln!(
+            text,
+            "uuid = \"{:08x}-{:04x}-{:04x}-{:04x}-{:012x}\"",
+            group(96, 8),
+            group(80, 4),
+            group(64, 4),
+            group(48, 4),
+            group(0, 12)
+        )?;
+    }
+    if channel.type_hash != 0 {
+        writeln!(text, "type = {:#x}", channel.type_hash)?;
+    }
+    Ok(())
+}
