@@ -79,6 +79,8 @@ pub fn send(byte: u8, mut meanwhile: impl FnMut()) {
 }
 
 /// Switches UART1 on as a doorbell; its interrupt is that of [`bell_interrupt`](crate::bell_interrupt).
+/// Before the link is opened, which rings: a byte that is written to a UART that is off stays there,
+/// and every later one waits behind it.
 pub fn start_bell() {
     write(BELL_BAUDDIV, 16);
     write(BELL_CTRL, TX_RX_AND_RX_INT);
@@ -95,9 +97,13 @@ pub fn ring_bell() {
     }
 }
 
-/// Takes the doorbell: to be called in its interrupt, before looking for what it rang for.
+/// Takes the doorbell: to be called in its interrupt, or after a sleep, before looking for what it
+/// rang for.
 pub fn take_bell() {
-    // First, or the interrupt of a byte that comes now would be lost.
+    // In this order, or the interrupt of a byte that comes meanwhile would be lost. The first two are
+    // for who has interrupts masked, so that the next sleep waits for something new.
+    write(NVIC_ICPR, 1 << BELL_IRQ);
+    write(ICSR, PENDSTCLR);
     write(BELL_INT, 2);
     // What is left over interrupts again.
     for _ in 0..16 {

@@ -21,6 +21,7 @@ extern crate sinew_mem;
 
 use sinew_demo::{KindsService, kinds};
 
+pub mod agreed;
 #[allow(unsafe_code)]
 pub mod board;
 pub mod count;
@@ -30,8 +31,7 @@ pub mod lock;
 pub mod shared;
 pub mod uart;
 
-/// The largest packet in bytes: the largest header and a message of a few numbers.
-pub const MTU: usize = 64;
+pub use agreed::MTU;
 
 /// Calls that outlive their receive step, at a time.
 pub const CALLS: usize = 4;

@@ -1,22 +1,19 @@
 //! The memory that the board shares with a Linux process, and the doorbell between them.
 //!
 //! The emulator makes a file of the 16 MB PSRAM of this board. The Linux process is the first side.
+//! Both compile in what is in `agreed`.
 
 use core::marker::PhantomData;
 use core::ptr::{NonNull, with_exposed_provenance_mut};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use sinew_shm::domain::{
-    Block, Channel, Coherent, Config, Doorbell, End, Memory, Options, Parts, Platform, Pool,
-    Region, Role, Slot, Span,
+    Block, Coherent, Doorbell, End, Memory, Options, Parts, Platform, Region, Role, Slot, Span,
 };
 use sinew_shm::{Lock, Segment};
 
-use crate::{MTU, board};
-
-/// What both sides agree on: one channel of calls.
-pub const LINK: Config = Config::new(&[Channel::new(1, "calls", Pool::new(8, MTU as u32))]);
-const _: () = assert!(LINK.check().is_ok());
+pub use crate::agreed::{CALLS, LINK};
+use crate::board;
 
 /// PSRAM: Normal memory by the architecture's own map, so words may be read and written as in RAM.
 const PSRAM: usize = 0x2100_0000;

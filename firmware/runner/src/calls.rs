@@ -1,4 +1,5 @@
-//! Calls of all four kinds through the UART, with cancels and garbage in between.
+//! Calls of all four kinds, with cancels in between: through the UART, where there is garbage as well,
+//! and through shared memory.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -9,6 +10,7 @@ use sinew::rpc::{Client, ClientCall, Encode, MethodId, MethodKind, Received, Sta
 use sinew::time::Instant;
 
 use crate::Result;
+use crate::shared::Side;
 
 /// The channel of the calls.
 const CHANNEL: u32 = 1;
@@ -43,23 +45,82 @@ enum Reply {
     Failed(Status),
 }
 
-struct Host<'u> {
+/// What carries packets to the board and back.
+trait Carrier {
+    fn send(&mut self, packet: &[u8]) -> Result<()>;
+    fn receive(&mut self) -> Result<Vec<u8>>;
+}
+
+/// HDLC on a UART.
+struct Uart<'u> {
     uart: &'u UnixStream,
-    client: Client<4>,
     decoder: Decoder,
     place: [u8; 256],
     input: Vec<u8>,
 }
 
-impl Host<'_> {
-    fn send(&mut self, encode: impl FnOnce(&mut [u8]) -> Option<usize>) -> Result<()> {
-        let mut packet = [0; 256];
-        let len = encode(&mut packet).ok_or("the packet does not fit")?;
+impl Carrier for Uart<'_> {
+    fn send(&mut self, packet: &[u8]) -> Result<()> {
         let mut frame = [0; 600];
-        let packet = packet.get(..len).unwrap_or_default();
         let len = hdlc::encode(RPC_ADDRESS, packet, &mut frame).ok_or("the frame does not fit")?;
         self.uart.write_all(frame.get(..len).unwrap_or_default())?;
         Ok(())
+    }
+
+    fn receive(&mut self) -> Result<Vec<u8>> {
+        loop {
+            let mut input = &self.input[..];
+            let packet = self
+                .decoder
+                .decode(&mut self.place, &mut input)
+                .map(<[u8]>::to_vec);
+            let used = self.input.len() - input.len();
+            self.input.drain(..used);
+            if let Some(packet) = packet {
+                return Ok(packet);
+            }
+            let mut bytes = [0; 256];
+            let len = self
+                .uart
+                .read(&mut bytes)
+                .map_err(|error| format!("no answer from the board: {error}"))?;
+            if len == 0 {
+                return Err("the board has closed its UART".into());
+            }
+            self.input
+                .extend_from_slice(bytes.get(..len).unwrap_or_default());
+        }
+    }
+}
+
+/// One packet per block.
+impl Carrier for Side {
+    fn send(&mut self, packet: &[u8]) -> Result<()> {
+        Side::send(self, packet)
+    }
+
+    fn receive(&mut self) -> Result<Vec<u8>> {
+        Side::receive(self)
+    }
+}
+
+struct Host<C> {
+    carrier: C,
+    client: Client<4>,
+}
+
+impl<C: Carrier> Host<C> {
+    fn new(carrier: C) -> Host<C> {
+        Host {
+            carrier,
+            client: Client::new(CHANNEL, 1),
+        }
+    }
+
+    fn send(&mut self, encode: impl FnOnce(&mut [u8]) -> Option<usize>) -> Result<()> {
+        let mut packet = [0; 256];
+        let len = encode(&mut packet).ok_or("the packet does not fit")?;
+        self.carrier.send(packet.get(..len).unwrap_or_default())
     }
 
     fn open(&mut self, method: MethodId) -> Result<ClientCall> {
@@ -94,26 +155,7 @@ impl Host<'_> {
     /// does it.
     fn next(&mut self) -> Result<(u32, Reply)> {
         loop {
-            let mut input = &self.input[..];
-            let packet = self
-                .decoder
-                .decode(&mut self.place, &mut input)
-                .map(<[u8]>::to_vec);
-            let used = self.input.len() - input.len();
-            self.input.drain(..used);
-            let Some(packet) = packet else {
-                let mut bytes = [0; 256];
-                let len = self
-                    .uart
-                    .read(&mut bytes)
-                    .map_err(|error| format!("no answer from the board: {error}"))?;
-                if len == 0 {
-                    return Err("the board has closed its UART".into());
-                }
-                self.input
-                    .extend_from_slice(bytes.get(..len).unwrap_or_default());
-                continue;
-            };
+            let packet = self.carrier.receive()?;
             let mut answer = [0; 64];
             let (_, event) = self.client.handle(&packet, &mut answer, Instant::START);
             if let Some(event) = event {
@@ -149,35 +191,44 @@ fn num(n: u32) -> Vec<u8> {
 
 /// Runs all of them, those of demo.Cache where the image serves it, and returns how many calls were
 /// made.
-pub fn run(uart: &UnixStream, has_cache: bool) -> Result<u32> {
-    let mut host = Host {
+pub fn through_uart(uart: &UnixStream, has_cache: bool) -> Result<u32> {
+    let mut host = Host::new(Uart {
         uart,
-        client: Client::new(CHANNEL, 1),
         decoder: Decoder::new(RPC_ADDRESS),
         place: [0; 256],
         input: Vec::new(),
-    };
+    });
     let mut calls = 0;
     for garbage in garbage() {
-        host.uart.write_all(&garbage)?;
+        host.carrier.uart.write_all(&garbage)?;
         calls += each_kind(&mut host)?;
         if has_cache {
             calls += cache(&mut host)?;
         }
     }
-    for n in 0..500 {
-        unary(&mut host, n)?;
-        calls += 1;
+    Ok(calls + many(&mut host)?)
+}
+
+/// The same through memory, where there is no garbage between packets.
+pub fn through_memory(side: Side) -> Result<u32> {
+    let mut host = Host::new(side);
+    Ok(each_kind(&mut host)? + cache(&mut host)? + many(&mut host)?)
+}
+
+fn many(host: &mut Host<impl Carrier>) -> Result<u32> {
+    let calls = 500;
+    for n in 0..calls {
+        unary(host, n)?;
     }
     Ok(calls)
 }
 
-fn unary(host: &mut Host<'_>, n: u32) -> Result<()> {
+fn unary(host: &mut Host<impl Carrier>, n: u32) -> Result<()> {
     let call = host.start(DOUBLE, &num(n)[..])?;
     host.expect(call, Reply::Completed(Status::OK, num(2 * n)))
 }
 
-fn cache(host: &mut Host<'_>) -> Result<u32> {
+fn cache(host: &mut Host<impl Carrier>) -> Result<u32> {
     // Both messages have one number as field 1, as `Num` has.
     for value in [7, 0, 1 << 30] {
         let call = host.start(SET_VALUE, &num(value)[..])?;
@@ -188,7 +239,7 @@ fn cache(host: &mut Host<'_>) -> Result<u32> {
     Ok(6)
 }
 
-fn each_kind(host: &mut Host<'_>) -> Result<u32> {
+fn each_kind(host: &mut Host<impl Carrier>) -> Result<u32> {
     unary(host, 21)?;
 
     let call = host.start(DOUBLE, &num(u32::MAX)[..])?;

@@ -1,8 +1,9 @@
-//! A board in the emulator, with its UART on a socket.
+//! A board in the emulator, with its UART on a socket, or with memory and a doorbell that this process
+//! shares.
 
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -34,7 +35,8 @@ pub fn check() -> Result<()> {
 /// A running board. It stops when this is dropped.
 pub struct Emulator {
     process: Child,
-    uart: UnixStream,
+    /// Where it has one.
+    uart: Option<UnixStream>,
     monitor: UnixStream,
     folder: PathBuf,
 }
@@ -42,15 +44,32 @@ pub struct Emulator {
 impl Emulator {
     /// Starts the image.
     pub fn start(image: &Image) -> Result<Emulator> {
-        Emulator::start_with(image, &[])
+        Emulator::start_with(image, true, &["-M", "mps2-an385"])
     }
 
     /// Starts the image with one instruction per 64 ns of its own time.
     pub fn start_counting(image: &Image) -> Result<Emulator> {
-        Emulator::start_with(image, &["-icount", "shift=6,sleep=off"])
+        let counting = ["-M", "mps2-an385", "-icount", "shift=6,sleep=off"];
+        Emulator::start_with(image, true, &counting)
     }
 
-    fn start_with(image: &Image, more: &[&str]) -> Result<Emulator> {
+    /// Starts the image with the file as its PSRAM, and with the doorbell at the socket `bell`, to
+    /// which anybody may connect, one after another.
+    pub fn start_sharing(image: &Image, memory: &Path, bell: &Path) -> Result<Emulator> {
+        let (memory, bell) = (memory.display(), bell.display());
+        let object = format!("memory-backend-file,id=shm,size=16M,share=on,mem-path={memory}");
+        let chardev = format!("socket,id=bell,server=on,wait=off,path={bell}");
+        let sharing = [
+            ["-object", &object],
+            ["-M", "mps2-an385,memory-backend=shm"],
+            ["-chardev", &chardev],
+            ["-serial", "null"],
+            ["-serial", "chardev:bell"],
+        ];
+        Emulator::start_with(image, false, sharing.as_flattened())
+    }
+
+    fn start_with(image: &Image, has_uart: bool, arguments: &[&str]) -> Result<Emulator> {
         static RUNS: AtomicU32 = AtomicU32::new(0);
         let run = RUNS.fetch_add(1, Ordering::Relaxed);
         let folder =
@@ -61,19 +80,11 @@ impl Emulator {
         let (uart, monitor) = (folder.join("uart"), folder.join("monitor"));
         let (uart_socket, monitor_socket) =
             (UnixListener::bind(&uart)?, UnixListener::bind(&monitor)?);
-        let mut process = Command::new("timeout")
-            .args([
-                "-k",
-                "1",
-                LIMIT_S,
-                QEMU,
-                "-M",
-                "mps2-an385",
-                "-display",
-                "none",
-            ])
+        let mut command = Command::new("timeout");
+        command
+            .args(["-k", "1", LIMIT_S, QEMU, "-display", "none"])
             .args(["-semihosting-config", "enable=on,target=native"])
-            .args(["-serial", &format!("unix:{}", uart.display())])
+            .args(arguments)
             .args(["-monitor", &format!("unix:{}", monitor.display())])
             .arg("-kernel")
             .arg(&image.path)
@@ -83,11 +94,15 @@ impl Emulator {
                 stack.display(),
                 image.stack_top - STACK_LOOK
             ))
-            .args(more)
-            .stdin(Stdio::null())
-            .spawn()?;
-        let sockets = accept(&monitor_socket, &mut process)
-            .and_then(|monitor| Ok((monitor, accept(&uart_socket, &mut process)?)));
+            .stdin(Stdio::null());
+        if has_uart {
+            command.args(["-serial", &format!("unix:{}", uart.display())]);
+        }
+        let mut process = command.spawn()?;
+        let sockets = accept(&monitor_socket, &mut process).and_then(|monitor| {
+            let uart = has_uart.then(|| accept(&uart_socket, &mut process));
+            Ok((monitor, uart.transpose()?))
+        });
         match sockets {
             Ok((monitor, uart)) => Ok(Emulator {
                 process,
@@ -104,8 +119,8 @@ impl Emulator {
     }
 
     /// The other end of the board's UART.
-    pub fn uart(&self) -> &UnixStream {
-        &self.uart
+    pub fn uart(&self) -> Result<&UnixStream> {
+        self.uart.as_ref().ok_or("this board has no UART".into())
     }
 
     /// The most stack that the image has used so far, in bytes.

@@ -3,10 +3,14 @@
 //!
 //! Exit code 0 where everything worked. A figure above its aim is shown, not failed.
 
+#[path = "../../an385/src/agreed.rs"]
+mod agreed;
 mod budget;
 mod calls;
 mod emulator;
 mod image;
+mod restarts;
+mod shared;
 
 use std::error::Error;
 use std::io::Read;
@@ -33,7 +37,7 @@ const COUNTING: [&str; 2] = ["count", "messages"];
 const DIFFERENCES: [(&str, &str); 2] = [("channel", "link"), ("link", "blank")];
 
 /// Everything together takes a few seconds; this ends what hangs in spite of its own time limits.
-const WATCHDOG: Duration = Duration::from_secs(300);
+const WATCHDOG: Duration = Duration::from_secs(3600);
 
 fn main() -> ExitCode {
     std::thread::spawn(|| {
@@ -58,13 +62,15 @@ fn run() -> Result<()> {
         let image = Image::read(TARGET, name)?;
         image.check_no_panic()?;
         let mut board = Emulator::start(&image)?;
-        let calls = calls::run(board.uart(), name == "queued")
+        let calls = calls::through_uart(board.uart()?, name == "queued")
             .map_err(|error| format!("{name}: {error}"))?;
         println!("{name}: {calls} calls answered as they must be");
         figures.add(name, "flash", image.flash);
         figures.add(name, "ram_static", image.ram);
         figures.add(name, "stack", board.stack_used(&image)?);
     }
+    serve_shared(&mut figures)?;
+    restarts::run(&Image::read(TARGET, "channel")?, restarts())?;
     for name in COUNTING {
         count(name, &mut figures)?;
     }
@@ -80,13 +86,35 @@ fn run() -> Result<()> {
     figures.print()
 }
 
+/// Calls the image that shares memory with this process.
+fn serve_shared(figures: &mut Figures) -> Result<()> {
+    let image = Image::read(TARGET, "shared")?;
+    image.check_no_panic()?;
+    let place = shared::Place::new()?;
+    let mut board = Emulator::start_sharing(&image, &place.memory, &place.bell)?;
+    let mut side = shared::Side::open(&place)?;
+    side.connect(&place)?;
+    let calls = calls::through_memory(side).map_err(|error| format!("shared: {error}"))?;
+    println!("shared: {calls} calls answered as they must be");
+    figures.add("shared", "flash", image.flash);
+    figures.add("shared", "ram_static", image.ram);
+    figures.add("shared", "stack", board.stack_used(&image)?);
+    Ok(())
+}
+
+/// How often each side is started again: `SINEW_RESTARTS`, or a few times.
+fn restarts() -> u32 {
+    let text = std::env::var("SINEW_RESTARTS").ok();
+    text.and_then(|text| text.parse().ok()).unwrap_or(20)
+}
+
 /// Runs an image that counts instructions.
 fn count(name: &str, figures: &mut Figures) -> Result<()> {
     let image = Image::read(TARGET, name)?;
     image.check_no_panic()?;
     let board = Emulator::start_counting(&image)?;
     let mut text = String::new();
-    board.uart().read_to_string(&mut text)?;
+    board.uart()?.read_to_string(&mut text)?;
     match board.wait()? {
         0 => {}
         code => return Err(format!("{name} has ended with {code}, after {text:?}").into()),

@@ -1,0 +1,13 @@
+//! What the board and the Linux process that shares memory with it agree on.
+
+use sinew_shm::domain::{Channel, Config, Pool};
+
+/// The id of the channel of calls.
+pub const CALLS: u16 = 1;
+
+/// The largest packet in bytes: the largest header and a message of a few numbers.
+pub const MTU: usize = 64;
+
+/// One channel of calls.
+pub const LINK: Config = Config::new(&[Channel::new(CALLS, "calls", Pool::new(8, MTU as u32))]);
+const _: () = assert!(LINK.check().is_ok());

@@ -1,0 +1,215 @@
+//! This process as the first side of the memory that it shares with a board.
+
+use std::fs::File;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+use std::time::{Duration, Instant};
+
+use sinew_shm::StdLock;
+use sinew_shm::domain::{Doorbell, End, Options, Receiver, Refused, Role, Sender};
+use sinew_shm::linux::bell::{SocketBell, Wait, Woken};
+use sinew_shm::linux::process::{Mapped, Process};
+use sinew_shm::linux::region::Region;
+
+use crate::Result;
+use crate::agreed::{CALLS, LINK};
+
+/// The board's PSRAM, in bytes.
+const LEN: u64 = 16 << 20;
+/// No answer of the board takes this long on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often to look as long as nothing was heard of the doorbell: what the board rings is lost until
+/// the emulator has accepted this side's connection. After that a ring that is missed is a failure.
+const UNHEARD: Duration = Duration::from_millis(5);
+
+/// Where memory and doorbell are; both go when this is dropped.
+pub struct Place {
+    folder: PathBuf,
+    pub memory: PathBuf,
+    pub bell: PathBuf,
+}
+
+impl Place {
+    /// A new one.
+    pub fn new() -> Result<Place> {
+        static PLACES: AtomicU32 = AtomicU32::new(0);
+        let place = PLACES.fetch_add(1, Ordering::Relaxed);
+        let name = format!("sinew-shared-{}-{place}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&folder)?;
+        let memory = folder.join("memory");
+        File::create(&memory)?.set_len(LEN)?;
+        let bell = folder.join("bell");
+        Ok(Place {
+            folder,
+            memory,
+            bell,
+        })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+type Link = Arc<End<Process<StdLock>>>;
+
+/// The board's doorbell, which is another one each time that the emulator is started.
+#[derive(Default)]
+struct Bell(Mutex<Option<SocketBell>>);
+
+impl Bell {
+    fn socket(&self) -> MutexGuard<'_, Option<SocketBell>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Doorbell for Bell {
+    fn ring(&self) {
+        if let Some(socket) = &*self.socket() {
+            socket.ring();
+        }
+    }
+}
+
+/// The side of this process.
+pub struct Side {
+    link: Link,
+    bell: Arc<Bell>,
+    tx: Sender<Link>,
+    rx: Receiver<Link>,
+    start: Instant,
+    /// The board has rung since this side has connected.
+    heard: bool,
+}
+
+impl Side {
+    /// Opens this side, with or without a board on the other.
+    pub fn open(place: &Place) -> Result<Side> {
+        let bell = Arc::new(Bell::default());
+        let region = Region::open(&place.memory, 0, LEN as usize)?;
+        let mapped = Mapped::in_region(&region, &LINK, Role::First)?;
+        let doorbell = Box::new(bell.clone());
+        let link = Arc::new(mapped.open(LINK, Role::First, doorbell, Options::default())?);
+        let no_channel = "the channel is not configured";
+        Ok(Side {
+            tx: Sender::new(&link, CALLS).ok_or(no_channel)?,
+            rx: Receiver::new(&link, CALLS).ok_or(no_channel)?,
+            link,
+            bell,
+            start: Instant::now(),
+            heard: false,
+        })
+    }
+
+    /// Connects to the doorbell of an emulator that was started. It makes the socket at its start.
+    pub fn connect(&mut self, place: &Place) -> Result<()> {
+        let deadline = Instant::now() + PATIENCE;
+        let stream = loop {
+            match UnixStream::connect(&place.bell) {
+                Ok(stream) => break stream,
+                Err(error) if Instant::now() > deadline => {
+                    return Err(format!("{}: {error}", place.bell.display()).into());
+                }
+                Err(_) => std::thread::sleep(Duration::from_millis(2)),
+            }
+        };
+        *self.bell.socket() = Some(SocketBell::new(stream.into()));
+        self.heard = false;
+        // What rang before rang for nobody.
+        self.bell.ring();
+        Ok(())
+    }
+
+    /// The emulator has ended: takes back what the board had, until there is another one.
+    pub fn board_is_gone(&mut self) {
+        *self.bell.socket() = None;
+        self.link.peer_is_gone();
+    }
+
+    /// Ends this side as a process does that is killed: nobody is told.
+    pub fn crash(self) {
+        *self.bell.socket() = None;
+        std::mem::forget(self.link);
+    }
+
+    /// Whether every block is where it should be.
+    pub fn is_conserved(&self) -> bool {
+        self.link.check_books()
+    }
+
+    /// Sends a packet, as soon as the link is up and there is a place.
+    pub fn send(&mut self, packet: &[u8]) -> Result<()> {
+        self.until("no place", |side| match side.tx.send(packet) {
+            Ok(_) => Ok(Some(())),
+            Err(Refused::Full) => {
+                side.tx.arm(Waker::noop());
+                match side.tx.send(packet) {
+                    Ok(_) => Ok(Some(())),
+                    Err(Refused::Full) => Ok(None),
+                    Err(refused) => Err(refused),
+                }
+            }
+            Err(refused) => Err(refused),
+        })
+    }
+
+    /// The next packet.
+    pub fn receive(&mut self) -> Result<Vec<u8>> {
+        fn next(rx: &Receiver<Link>) -> std::result::Result<Option<Vec<u8>>, Refused> {
+            let Some(packet) = rx.receive().map_err(Refused::Lost)? else {
+                return Ok(None);
+            };
+            let mut bytes = vec![0; packet.len()];
+            packet.copy_to(&mut bytes).map_err(Refused::Lost)?;
+            Ok(Some(bytes))
+        }
+        self.until("no answer", |side| match next(&side.rx)? {
+            Some(packet) => Ok(Some(packet)),
+            None => {
+                side.rx.arm(Waker::noop());
+                next(&side.rx)
+            }
+        })
+    }
+
+    /// Tries after each doorbell, in this pairing or the next one.
+    fn until<T>(
+        &mut self,
+        what: &str,
+        mut attempt: impl FnMut(&mut Side) -> std::result::Result<Option<T>, Refused>,
+    ) -> Result<T> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            self.link.look(self.start.elapsed().as_millis() as u32);
+            match attempt(self) {
+                Ok(Some(done)) => return Ok(done),
+                Ok(None) => {}
+                Err(Refused::Lost(_)) => {
+                    self.tx.renew();
+                    self.rx.renew();
+                    continue;
+                }
+                Err(refused) => return Err(format!("{what}: {refused:?}").into()),
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            let span = if self.heard { left } else { left.min(UNHEARD) };
+            let socket = self.bell.socket();
+            let bell = socket.as_ref().ok_or("there is no board")?;
+            match bell.wait(bell.seen(), Some(span)) {
+                Woken::Rung => self.heard = true,
+                Woken::TimedOut if span < left => {}
+                Woken::TimedOut => {
+                    let status = self.link.status();
+                    return Err(format!("{what} from the board: the link is {status:?}").into());
+                }
+                Woken::HungUp => return Err(format!("{what}: the board is gone").into()),
+            }
+        }
+    }
+}
