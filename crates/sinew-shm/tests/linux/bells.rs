@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use rustix::thread::futex;
+use sinew_shm::domain::Doorbell;
 use sinew_shm::linux::bell::{EventFdBell, FutexBell, FutexError, SocketBell, Wait, Woken};
 use sinew_shm::linux::{Mapping, Segment};
 
