@@ -175,10 +175,18 @@ impl SharedWord {
         self.0.store(value.to_le(), Ordering::Relaxed);
     }
 
-    /// Reads a word of the other side.
+    /// Reads a word of the other side, and orders what comes after it.
+    ///
+    /// A relaxed load and a fence, because the memory may be mapped read-only, where the language
+    /// allows relaxed loads only (core::sync::atomic, "Atomic accesses to read-only memory").
     #[inline(always)]
     pub(crate) fn load(&self, point: Point) -> u32 {
-        u32::from_le(self.0.load(point.order()))
+        let value = self.get();
+        let order = point.order();
+        if !matches!(order, Ordering::Relaxed) {
+            super::fence(order);
+        }
+        value
     }
 
     /// Publishes a word of one's own.
