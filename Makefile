@@ -51,7 +51,7 @@ test-miri: ## the thread link under Miri, and the shared layout on a big-endian 
 	@./setup miri
 	cargo +nightly miri test -q -p sinew-shm
 	cargo +nightly miri test -q -p sinew-shm --test golden --target s390x-unknown-linux-gnu
-	cargo +nightly miri test -q -p sinew --features shm,conformance --test queue_conformance
+	cargo +nightly miri test -q -p sinew --features shm,conformance --test queue_conformance --test domain_conformance
 
 test-nostd: ## the core on cores without an operating system
 	@./setup test

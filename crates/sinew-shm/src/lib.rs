@@ -4,6 +4,8 @@
 //! |---|---|---|
 //! | [`queue`] | packets from many producers to one consumer, in a static | `sinew::link::queue` |
 //! | [`domain`] | links between domains: threads, processes, cores | `sinew::link::domain`, users |
+//! | `local` (feature `std`) | both sides of such a link in one program | users, `sinew-io` |
+//! | `linux` (feature) | such a link between Linux processes | users, `sinew-io` |
 //! | [`bell`] | wakes one driver from anywhere | `sinew::link::queue` |
 //! | [`lock`] | who may be a producer: threads, interrupt handlers, one context | users, who choose |
 //! | `word`, `cell` | every access to shared words and bytes; loom checks it | the modules above |
@@ -24,6 +26,8 @@ pub mod bell;
 pub mod domain;
 #[cfg(all(feature = "linux", target_os = "linux"))]
 pub mod linux;
+#[cfg(all(feature = "std", not(loom)))]
+pub mod local;
 pub mod lock;
 pub mod queue;
 mod waiters;

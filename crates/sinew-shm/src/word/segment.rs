@@ -75,12 +75,22 @@ impl Segment {
     /// Memory of this program, for a link between two of its threads, tasks or images.
     #[cfg(not(loom))]
     pub fn from_lines(lines: &'static mut [Line]) -> Segment {
-        let len = size_of_val(lines).min(1 << 31) as u32;
-        let bytes = NonNull::from(lines).cast::<u8>();
+        // SAFETY: they can be written for ever, and whoever had the reference has it no more.
+        unsafe { Segment::from_heap(NonNull::from(lines)) }
+    }
+
+    /// The same, of memory that may end.
+    ///
+    /// # Safety
+    /// The lines can be read and written for as long as any copy of the segment is used, and nothing
+    /// else makes references to them.
+    #[cfg(not(loom))]
+    pub(crate) unsafe fn from_heap(lines: NonNull<[Line]>) -> Segment {
+        let bytes = lines.cast::<u8>();
         Segment {
             words: bytes.cast(),
             bytes,
-            len,
+            len: (lines.len() * Line::SIZE).min(1 << 31) as u32,
         }
     }
 

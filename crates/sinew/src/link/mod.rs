@@ -24,6 +24,8 @@ use core::task::Waker;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 #[cfg(feature = "shm")]
+pub mod domain;
+#[cfg(feature = "shm")]
 pub mod queue;
 
 /// Why a packet could not be sent.

@@ -49,6 +49,24 @@ impl Memory {
         }
     }
 
+    /// As [`Memory::new`], where both sides are in this program.
+    ///
+    /// # Safety
+    /// As there, and the peer's end is this program's own code too.
+    #[cfg(all(feature = "std", not(loom)))]
+    pub(crate) unsafe fn in_program(
+        mine: Segment,
+        peer: Segment,
+        exchange: Option<Segment>,
+    ) -> Memory {
+        Memory {
+            mine,
+            peer,
+            exchange,
+            is_local: true,
+        }
+    }
+
     /// Memory for both sides of a link inside one program: the first side's, and the second's.
     ///
     /// Both sides are then this program's own code, so packets are read where they lie. `exchange`
