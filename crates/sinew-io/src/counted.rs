@@ -2,7 +2,10 @@
 
 use std::task::Waker;
 
+use sinew::frame::FrameStats;
 use sinew::link::{RecvError, Rx, SendError, Tx};
+
+use crate::link::Traffic;
 
 /// A half of a link, and the bytes of the packets that it has carried.
 pub struct Counted<T> {
@@ -11,6 +14,20 @@ pub struct Counted<T> {
     pub(crate) packets: u32,
     /// Bytes of the packet that was peeked last.
     peeked: usize,
+}
+
+/// What has passed over both halves of a link.
+pub(crate) fn traffic<T, R>(tx: &Counted<T>, rx: &Counted<R>) -> Traffic {
+    let frames = FrameStats {
+        frames: rx.packets,
+        ..FrameStats::default()
+    };
+    Traffic {
+        bytes_in: rx.bytes,
+        bytes_out: tx.bytes,
+        frames,
+        dropped: 0,
+    }
 }
 
 impl<T> Counted<T> {

@@ -7,6 +7,7 @@
 //! | [`link`] | what a blocking driver needs beyond the seam |
 //! | [`bytes`], [`udp`] | carriers: packets on a stream of bytes, and in datagrams |
 //! | [`threads`], [`loopback`] | two threads joined by queues; client and services in one thread |
+//! | [`shm`] | memory shared with another thread or process |
 //! | [`client`] | a blocking client, driven in the caller's thread |
 //! | [`reconnect`] | a link that is opened again when it is lost |
 //! | [`serve`] | services for any number of links, one thread each |
@@ -23,9 +24,11 @@ pub mod endpoint;
 pub mod link;
 pub mod loopback;
 pub mod open;
+mod parked;
 mod reactor;
 pub mod reconnect;
 pub mod serve;
+pub mod shm;
 mod sleep;
 pub mod threads;
 #[cfg(feature = "tokio")]

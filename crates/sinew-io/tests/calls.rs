@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use sinew::rpc::{CallError, Status};
 use sinew_demo::{KindsAnswers, Num, cache, exercise, exercise_kinds, kinds};
-use sinew_io::{Client, Endpoint, connect, loopback, threads};
+use sinew_io::{Client, Endpoint, connect, loopback, shm, threads};
 use support::*;
 
 /// Two devices that are joined by a line: what one sends, the other receives.
@@ -57,6 +57,17 @@ fn all_kinds<R: cache::Reach + kinds::Reach + Copy>(reach: R, items: u32) {
 #[test]
 fn all_kinds_between_two_threads() {
     let (near, mut far) = threads::link();
+    let server = server();
+    let thread = std::thread::spawn(move || server.serve(&mut far, 1));
+    let client = Client::new(near, 1);
+    all_kinds(&client, 1000);
+    drop(client);
+    assert!(thread.join().unwrap());
+}
+
+#[test]
+fn all_kinds_between_two_threads_over_shared_memory() {
+    let (near, mut far) = shm::threads::link().unwrap();
     let server = server();
     let thread = std::thread::spawn(move || server.serve(&mut far, 1));
     let client = Client::new(near, 1);

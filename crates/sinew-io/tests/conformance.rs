@@ -10,8 +10,8 @@ use sinew::link::conformance::{End, Harness, run};
 use sinew::link::{Rx, Tx};
 use sinew_io::bytes::ByteLink;
 use sinew_io::open::serial;
-use sinew_io::threads;
 use sinew_io::udp::UdpLink;
+use sinew_io::{shm, threads};
 
 /// A carrier that gives a new pair of links whenever it is asked.
 struct Carrier<F> {
@@ -140,6 +140,14 @@ fn terminal_whose_other_side_closes_is_closed() {
 fn queues_between_threads() {
     passes(|| {
         let (near, far) = threads::link();
+        [near.split(), far.split()]
+    });
+}
+
+#[test]
+fn shared_memory_between_threads() {
+    passes(|| {
+        let (near, far) = shm::threads::link().unwrap();
         [near.split(), far.split()]
     });
 }

@@ -8,7 +8,7 @@ use std::thread;
 use sinew::frame::Framing;
 use sinew_demo::{Num, cache, exercise, kinds};
 use sinew_io::bytes::ByteLink;
-use sinew_io::{Client, Link, threads};
+use sinew_io::{Client, Link, shm, threads};
 use support::*;
 
 /// Allocations of the client's and of the server's thread, with this many rounds of two unary
@@ -49,9 +49,11 @@ fn allocates_nothing<N: Link, F: Link + Send>(link: impl Fn() -> (N, F)) {
     assert_eq!(short.1, long.1);
 }
 
+// One after the other: what all links of the program share grows in the first that needs it.
 #[test]
-fn calls_over_a_thread_link_allocate_nothing() {
+fn calls_over_thread_links_allocate_nothing() {
     allocates_nothing(threads::link);
+    allocates_nothing(|| shm::threads::link().unwrap());
 }
 
 #[test]
