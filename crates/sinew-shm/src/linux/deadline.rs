@@ -25,10 +25,20 @@ impl Deadline {
         time.map_or(Deadline::NEVER, Deadline::after)
     }
 
+    /// What is left of the time; `None` is for ever.
+    pub(super) fn remaining(self) -> Option<Duration> {
+        let end = self.0?;
+        Some(end.saturating_duration_since(Instant::now()))
+    }
+
+    /// Whether the time is over.
+    pub fn is_over(self) -> bool {
+        self.remaining().is_some_and(|left| left.is_zero())
+    }
+
     /// What is left, for a call of the kernel. `None` is for ever.
     pub(super) fn left(self) -> Option<Timespec> {
-        let left = self.0?.saturating_duration_since(Instant::now());
-        Timespec::try_from(left).ok()
+        Timespec::try_from(self.remaining()?).ok()
     }
 
     pub(super) fn is_over(self) -> bool {

@@ -1,7 +1,11 @@
-//! A word in mapped memory on which the kernel can wait.
+//! Words on which the kernel can wait: in mapped memory, and of one process alone.
 
+use core::ffi::c_void;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, Ordering, fence};
+
+/// What the kernel's futex calls take.
+pub(crate) type KernelWord = AtomicU32;
 
 /// A shared word at a fixed address, with one writer, for the kernel's futex calls.
 ///
@@ -45,4 +49,32 @@ impl FutexWord {
     pub(crate) unsafe fn store(&self, value: u32) {
         self.word().store(value, Ordering::Release);
     }
+}
+
+/// A word of this process, by which its threads wake each other. Its writers take turns.
+pub(crate) struct OwnWord(AtomicU32);
+
+impl OwnWord {
+    pub(crate) const fn new() -> Self {
+        OwnWord(AtomicU32::new(0))
+    }
+
+    pub(crate) fn word(&self) -> &AtomicU32 {
+        &self.0
+    }
+
+    /// What the writer did before it stored this value happens before what follows here.
+    pub(crate) fn load(&self) -> u32 {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// Publishes what was done before it.
+    pub(crate) fn store(&self, value: u32) {
+        self.0.store(value, Ordering::Release);
+    }
+}
+
+/// A word's place as the kernel wants it.
+pub(crate) fn address(word: &AtomicU32) -> *mut c_void {
+    word.as_ptr().cast()
 }

@@ -150,6 +150,46 @@ fn many_turns_lose_no_ring() {
 }
 
 #[test]
+fn interruption_before_or_during_the_wait_ends_it_once() {
+    for (name, near, far) in all() {
+        let seen = far.seen();
+        far.interrupt();
+        assert_eq!(far.wait(seen, None), Woken::Rung, "{name}");
+        let seen = far.seen();
+        assert_eq!(far.wait(seen, Some(SHORT)), Woken::TimedOut, "{name}: once");
+        let seen = far.seen();
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| far.wait(seen, Some(LONG)));
+            std::thread::sleep(SHORT);
+            far.interrupt();
+            assert_eq!(waiter.join().unwrap(), Woken::Rung, "{name}");
+        });
+        let seen = near.seen();
+        assert_eq!(near.wait(seen, Some(SHORT)), Woken::TimedOut, "{name}");
+    }
+}
+
+#[test]
+fn bell_without_a_socket_rings_and_is_interrupted() {
+    let own = Segment::create(4096).unwrap();
+    let seen = Segment::accept(own.as_fd().try_clone_to_owned().unwrap(), 4096).unwrap();
+    let [own, seen] = [own, seen].map(|segment| Arc::new(segment.into_parts().1));
+    // One memory is both sides here: what it rings, it hears.
+    let bell = FutexBell::unwatched((&own, 0), (&seen, 0)).unwrap();
+    let before = bell.seen();
+    assert_eq!(bell.wait(before, Some(SHORT)), Woken::TimedOut);
+    for wake in [Doorbell::ring, Wait::interrupt] {
+        let before = bell.seen();
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| bell.wait(before, None));
+            std::thread::sleep(SHORT);
+            wake(&bell);
+            assert_eq!(waiter.join().unwrap(), Woken::Rung);
+        });
+    }
+}
+
+#[test]
 fn hang_up_ends_the_wait_and_every_later_one() {
     for (name, near, far) in all() {
         std::thread::scope(|scope| {

@@ -65,7 +65,7 @@ impl Doorbell for EventFdBell {
 impl Wait for EventFdBell {
     /// Nothing to remember: the count waits in the eventfd.
     fn seen(&self) -> Seen {
-        Seen(0)
+        Seen::default()
     }
 
     fn wait(&self, _: Seen, timeout: Option<Duration>) -> Woken {
@@ -88,5 +88,15 @@ impl Wait for EventFdBell {
                 return Woken::HungUp;
             }
         }
+    }
+
+    /// Rings one's own bell.
+    fn interrupt(&self) {
+        while rustix::io::write(&self.mine, &1u64.to_ne_bytes()) == Err(Errno::INTR) {}
+    }
+
+    /// That the peer is gone is seen by a wait only.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.as_fd())
     }
 }

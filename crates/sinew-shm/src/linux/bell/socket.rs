@@ -3,11 +3,11 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use rustix::event::PollFlags;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
-use super::{Seen, Wait, Woken};
+use super::{SLICE, Seen, Wait, Woken};
 use crate::domain::Doorbell;
 use crate::linux::Deadline;
 
@@ -21,12 +21,18 @@ const READS: usize = 64;
 #[derive(Debug)]
 pub struct SocketBell {
     socket: OwnedFd,
+    /// For [`Wait::interrupt`]; `None` where the process had no descriptor left.
+    interrupted: Option<OwnedFd>,
 }
 
 impl SocketBell {
     /// Takes the socket that is left of [`crate::linux::exchange`], or one half of a pair.
     pub fn new(socket: OwnedFd) -> Self {
-        SocketBell { socket }
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        SocketBell {
+            socket,
+            interrupted: eventfd(0, flags).ok(),
+        }
     }
 
     /// Whether the peer rang since the last call, without waiting: for who polls the descriptor.
@@ -75,20 +81,69 @@ impl Doorbell for SocketBell {
 impl Wait for SocketBell {
     /// Nothing to remember: the bytes wait in the socket.
     fn seen(&self) -> Seen {
-        Seen(0)
+        Seen::default()
     }
 
     fn wait(&self, _: Seen, timeout: Option<Duration>) -> Woken {
         let deadline = Deadline::within(timeout);
+        let Some(interrupted) = &self.interrupted else {
+            return self.wait_in_slices(deadline);
+        };
         loop {
-            match deadline.ready(self.as_fd(), PollFlags::IN) {
-                Ok(true) => match self.take() {
-                    Woken::TimedOut => {}
-                    woken => return woken,
-                },
+            let mut fds = [
+                PollFd::new(&self.socket, PollFlags::IN),
+                PollFd::new(interrupted, PollFlags::IN),
+            ];
+            match deadline.poll(&mut fds) {
+                Ok(true) => {}
                 Ok(false) => return Woken::TimedOut,
                 Err(_) => return Woken::HungUp,
             }
+            let [socket, own] = fds;
+            let was_interrupted = !own.revents().is_empty();
+            if was_interrupted {
+                // The count is of no interest, and another thread may have taken it.
+                let _ = rustix::io::read(interrupted, &mut [0; 8]);
+            }
+            let woken = match socket.revents().is_empty() {
+                true => Woken::TimedOut,
+                false => self.take(),
+            };
+            match woken {
+                Woken::TimedOut if was_interrupted => return Woken::Rung,
+                Woken::TimedOut => {}
+                woken => return woken,
+            }
+        }
+    }
+
+    fn interrupt(&self) {
+        if let Some(interrupted) = &self.interrupted {
+            // A full counter is an interruption that was not taken yet.
+            while rustix::io::write(interrupted, &1u64.to_ne_bytes()) == Err(Errno::INTR) {}
+        }
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.as_fd())
+    }
+}
+
+impl SocketBell {
+    /// Where nothing can interrupt it, a wait is short, and its end counts as a ring.
+    fn wait_in_slices(&self, deadline: Deadline) -> Woken {
+        let (slice, is_last) = match deadline.remaining() {
+            Some(left) if left <= SLICE => (left, true),
+            _ => (SLICE, false),
+        };
+        match Deadline::after(slice).ready(self.as_fd(), PollFlags::IN) {
+            Ok(true) => match self.take() {
+                Woken::TimedOut => Woken::Rung,
+                woken => woken,
+            },
+            Ok(false) if is_last => Woken::TimedOut,
+            Ok(false) => Woken::Rung,
+            Err(_) => Woken::HungUp,
         }
     }
 }
