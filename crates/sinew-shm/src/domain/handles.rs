@@ -284,6 +284,11 @@ impl<R: EndRef> Receiver<R> {
         }))
     }
 
+    /// Whether `count` packets wait; more than the peer has blocks counts as all of them.
+    pub fn has(&self, count: u32) -> Result<bool, Lost> {
+        self.end.has_packets(self.slot, self.pairing, count)
+    }
+
     /// Sets which packets are wanted; the sender drops and counts the others.
     pub fn set_filter(&self, predicate: Predicate) {
         self.end.set_filter(self.slot, predicate);

@@ -41,10 +41,6 @@ impl Deadline {
         Timespec::try_from(self.remaining()?).ok()
     }
 
-    pub(super) fn is_over(self) -> bool {
-        self.0.is_some_and(|end| end <= Instant::now())
-    }
-
     /// Waits until one of `fds` has what it asks for. False: the time is over.
     pub(super) fn poll(self, fds: &mut [PollFd<'_>]) -> io::Result<bool> {
         loop {

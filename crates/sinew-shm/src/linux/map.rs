@@ -166,6 +166,9 @@ pub enum MapError {
     },
     /// Neither a regular file nor a character device. Usually the wrong path.
     NotMemory,
+    /// Another process, or another link of this one, is this side of the link already. End it, or be
+    /// the other side.
+    Taken,
     /// The kernel refused: usually no permission, or the device has no such range.
     Io(io::Error),
 }
@@ -181,6 +184,7 @@ impl core::fmt::Display for MapError {
                 write!(f, "the file is too short: {has} bytes, {needed} needed")
             }
             MapError::NotMemory => f.write_str("neither a regular file nor a character device"),
+            MapError::Taken => f.write_str("somebody else is this side of the link already"),
             MapError::Io(error) => write!(f, "cannot map: {error}"),
         }
     }

@@ -9,7 +9,9 @@
 //! | [`exchange`] | two processes check each other and trade their segments |
 //! | [`bell`] | doorbells: socket byte, eventfd, futex; waiting with a time limit and notice of death |
 //! | [`barrier`] | the asymmetric fence |
+//! | `role` | who is which side in a region |
 //! | [`process`] | one side of a link in a process, made of all these |
+//! | [`link`] | what a program holds: an end that can wait |
 //!
 //! Everything that waits takes a time limit ([`Deadline`]), and everything a peer sends is checked.
 
@@ -18,12 +20,15 @@ pub mod bell;
 mod deadline;
 pub mod exchange;
 pub mod fds;
+pub mod link;
 pub mod map;
 pub mod memfd;
 pub mod process;
 pub mod region;
+mod role;
 
 pub use deadline::Deadline;
+pub use link::Link;
 pub use map::Mapping;
 pub use memfd::Segment;
 pub use region::Region;

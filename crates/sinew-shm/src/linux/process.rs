@@ -17,6 +17,7 @@ use super::exchange::{self, DoorbellKind, Offer};
 use super::map::{MapError, Mapping};
 use super::memfd;
 use super::region::Region;
+use super::role::Role as Claim;
 use crate::domain::{
     self, Block, Coherent, Config, Doorbell, End, Memory, OpenError, Options, Parts, Platform,
     Role, Slot,
@@ -29,6 +30,8 @@ use crate::word;
 pub struct Process<L = StdLock> {
     /// Kept mapped for as long as the end lives.
     _memory: Vec<Arc<Mapping>>,
+    /// Kept until the end is closed.
+    _claim: Option<Arc<Claim>>,
     has_barrier: bool,
     _lock: PhantomData<fn() -> L>,
 }
@@ -59,6 +62,7 @@ impl<L: Lock> Platform for Process<L> {
 pub struct Mapped {
     memory: Memory,
     maps: Vec<Arc<Mapping>>,
+    claim: Option<Arc<Claim>>,
     /// The peer is a process of this machine, whose threads a barrier reaches.
     is_local: bool,
 }
@@ -96,8 +100,12 @@ impl Mapped {
 
     /// The parts of a region: a file that an emulator shares, or physical memory. The peer has its
     /// own core, which no barrier reaches.
+    ///
+    /// [`MapError::Taken`] where another process of this machine is this side already; the side is
+    /// free again when the end is closed, or its process is gone.
     pub fn in_region(region: &Region, config: &Config<'_>, role: Role) -> Result<Mapped, MapError> {
         let parts = domain::Region::of(config);
+        let claim = region.claim(parts.segment(role), parts.segment(role.peer()))?;
         let range = |part: domain::Span| (part.offset as usize, part.len as usize);
         let (at, len) = range(parts.segment(role));
         let mine = region.own(at, len)?;
@@ -106,7 +114,9 @@ impl Mapped {
         let (at, len) = range(parts.exchange);
         let exchange = (len > 0).then(|| region.own(at, len)).transpose()?;
         let out_of_range = MapError::OutOfRange { offset: 0, len };
-        Mapped::new(mine, peer, exchange, false).ok_or(out_of_range)
+        let mapped = Mapped::new(mine, peer, exchange, false).ok_or(out_of_range)?;
+        let claim = Some(Arc::new(claim));
+        Ok(Mapped { claim, ..mapped })
     }
 
     fn new(
@@ -133,8 +143,20 @@ impl Mapped {
         Some(Mapped {
             memory,
             maps,
+            claim: None,
             is_local,
         })
+    }
+
+    /// With a peer in a process of this machine: a barrier reaches it.
+    pub(super) fn with_process(self) -> Mapped {
+        let is_local = true;
+        Mapped { is_local, ..self }
+    }
+
+    /// Who has which side of a region.
+    pub(super) fn claim(&self) -> Option<Arc<Claim>> {
+        self.claim.clone()
     }
 
     /// The maps of the own segment and of the peer's, for a [`FutexBell`](super::bell::FutexBell) on
@@ -157,6 +179,7 @@ impl Mapped {
             cache: Coherent,
             platform: Process {
                 _memory: self.maps,
+                _claim: self.claim,
                 has_barrier: self.is_local && barrier::register(),
                 _lock: PhantomData,
             },

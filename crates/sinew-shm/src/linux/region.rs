@@ -1,12 +1,14 @@
 //! A part of a file or of physical memory in which the segments of links lie.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{Mode, OFlags, open};
+use rustix::fs::{FileType, Mode, OFlags, fstat, ftruncate, open};
 
 use super::map::{MapError, Mapping};
+use super::role::Role;
+use crate::domain::Span;
 
 /// `len` bytes at `offset` of a file or device: a shared file, `/dev/mem`, `/dev/uioN`.
 ///
@@ -31,6 +33,23 @@ impl Region {
         Self::open_as(path.as_ref(), offset, len, OFlags::RDWR)
     }
 
+    /// Opens `path` as [`Region::open`], and makes the file, for its owner alone, and as long as it
+    /// must be, where it is not yet: each side may be the first.
+    pub fn create(path: impl AsRef<Path>, offset: u64, len: usize) -> io::Result<Self> {
+        let path = path.as_ref();
+        let mode = Mode::RUSR | Mode::WUSR;
+        let careful = OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+        let file = open(path, OFlags::RDWR | OFlags::CREATE | careful, mode)?;
+        let stat = fstat(&file)?;
+        let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        let end = offset.saturating_add(len as u64);
+        // It is never made shorter, so both sides may do this at the same time.
+        if is_file && u64::try_from(stat.st_size).unwrap_or(0) < end {
+            ftruncate(&file, end)?;
+        }
+        Self::open(path, offset, len)
+    }
+
     /// Opens `path` for reading: for observers. [`Region::own`] then fails.
     pub fn open_read_only(path: impl AsRef<Path>, offset: u64, len: usize) -> io::Result<Self> {
         Self::open_as(path.as_ref(), offset, len, OFlags::RDONLY)
@@ -51,6 +70,19 @@ impl Region {
     /// Maps `len` bytes at `at` of the region for reading.
     pub fn peer(&self, at: usize, len: usize) -> Result<Mapping, MapError> {
         Mapping::read_only(&self.file, self.within(at, len)?, len)
+    }
+
+    /// Takes the side whose segment lies at `own`, so that nobody else does.
+    pub(super) fn claim(&self, own: Span, peer: Span) -> Result<Role, MapError> {
+        let range = |part: Span| {
+            let at = self.within(part.offset as usize, part.len as usize)?;
+            Ok((at, part.len))
+        };
+        match Role::take(self.file.as_fd(), range(own)?, range(peer)?) {
+            Ok(Some(role)) => Ok(role),
+            Ok(None) => Err(MapError::Taken),
+            Err(error) => Err(MapError::Io(error)),
+        }
     }
 
     /// The offset in the file of a range that lies in the region.

@@ -6,6 +6,7 @@ mod bells;
 mod exchange;
 mod fds;
 mod hostile;
+mod links;
 mod maps;
 mod memfds;
 mod processes;

@@ -295,6 +295,12 @@ impl<P: Platform> End<P> {
         self.locked(|inner| inner.pairing)
     }
 
+    /// Whether a pairing ([`End::pairing`]) is the present or the next one; else how it ended, or
+    /// why there is none.
+    pub fn check(&self, pairing: u32) -> Result<(), Lost> {
+        self.locked(|inner| inner.check(pairing))
+    }
+
     /// Whether what arrives may be read where it lies.
     pub fn is_trusted(&self) -> bool {
         self.is_trusted
@@ -448,5 +454,11 @@ impl<P: Platform> End<P> {
 impl<P: Platform> Drop for End<P> {
     fn drop(&mut self) {
         self.close();
+    }
+}
+
+impl From<ConfigError> for OpenError {
+    fn from(error: ConfigError) -> OpenError {
+        OpenError::Config(error)
     }
 }

@@ -173,6 +173,26 @@ impl<P: Platform> End<P> {
         received.or_else(|slow| self.slow(slot, pairing, slow).map(|()| None))
     }
 
+    /// Whether `count` packets wait.
+    pub(in super::super) fn has_packets(
+        &self,
+        slot: u16,
+        pairing: u32,
+        count: u32,
+    ) -> Result<bool, Lost> {
+        let found = self.locked(|inner| {
+            if inner.live != pairing {
+                return Err(Slow::Look);
+            }
+            let (channel, _) = inner.channel(usize::from(slot)).ok_or(Slow::Look)?;
+            match channel.inbox.has_news(count, &self.cache) {
+                false if !inner.session.is_still_up(&self.cache) => Err(Slow::Look),
+                found => Ok(found),
+            }
+        });
+        found.or_else(|slow| self.slow(slot, pairing, slow).map(|()| false))
+    }
+
     /// The whole of an own block that is held.
     pub(in super::super) fn own_block(&self, slot: u16, block: u16) -> Option<Span> {
         self.locked(|inner| inner.channel(usize::from(slot))?.0.outbox.block(block))
