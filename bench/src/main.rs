@@ -29,6 +29,7 @@ fn main() -> ExitCode {
         ["rpc"] => rpc(),
         ["shm"] => shm(shm::Effort::FULL).and_then(|rows| csv::write("shm", &rows)),
         ["shm", "--quick"] => shm(shm::Effort::QUICK).map(drop),
+        ["shm", "--calls"] => shm::per_call().map(|rows| shm::print_calls(&rows)),
         ["shm-calls", name, n] => shm::calls(name, n.parse().unwrap_or(0)),
         ["shm-child"] => shm::child(),
         ["counts"] => counts::run(false).map(drop),

@@ -42,6 +42,8 @@ pub trait End: Sized + 'static {
     const NOTE: &'static str;
     /// Whether it is measured one way too.
     const ONE_WAY: bool = true;
+    /// Its messages are its own: it has one size, it checks every answer, and its sums say nothing.
+    const CHECKS_ITSELF: bool = false;
 
     /// The end of the calling process.
     fn near(opening: &Opening<'_>) -> Result<Self>;
@@ -196,6 +198,7 @@ pub struct Contender {
     pub name: &'static str,
     pub note: &'static str,
     pub one_way: bool,
+    pub checks_itself: bool,
     pub near: Open,
     pub far: Open,
 }
@@ -207,6 +210,7 @@ impl Contender {
             name: E::NAME,
             note: E::NOTE,
             one_way: E::ONE_WAY,
+            checks_itself: E::CHECKS_ITSELF,
             near: |opening| Ok(Box::new(E::near(opening)?)),
             far: |opening| Ok(Box::new(E::far(opening)?)),
         }

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::child::pin;
+use super::contenders::{QueueCalls, RingCalls};
 use crate::Result;
 use crate::counts::callgrind;
 use crate::csv::{Row, row};
@@ -35,8 +36,10 @@ pub trait Probe {
 pub trait Calls: Sized {
     /// In the results.
     const NAME: &'static str;
-    /// The kinds of calls, at most six.
+    /// The kinds of calls, at most eight.
     const CALLS: &'static [&'static str];
+    /// Where the last kind cannot be run alone: what it is the difference of.
+    const DIFFERENCE: Option<(usize, usize)> = None;
     /// Loads and stores of control words that the peer reads or writes, per kind of call, in the
     /// path that is taken here.
     const ACCESSES: &'static [u32];
@@ -94,7 +97,7 @@ macro_rules! counted {
     };
 }
 
-counted!(counted_0 counted_1 counted_2 counted_3 counted_4 counted_5);
+counted!(counted_0 counted_1 counted_2 counted_3 counted_4 counted_5 counted_6 counted_7);
 
 /// The counter's own instructions: a call and a return around what is counted.
 struct Empty;
@@ -116,7 +119,9 @@ impl Calls for Empty {
 
 /// Everybody whose calls are measured.
 pub fn rows() -> Result<Vec<Row>> {
-    of::<super::contenders::RingCalls>()
+    let mut rows = of::<RingCalls>()?;
+    rows.extend(of::<QueueCalls>()?);
+    Ok(rows)
 }
 
 /// What callgrind runs: `n` messages of whoever has this name.
@@ -127,7 +132,8 @@ pub fn count(name: &str, n: u64) -> Result<()> {
     }
     match name {
         Empty::NAME => bursts::<Empty>(n),
-        super::contenders::RingCalls::NAME => bursts::<super::contenders::RingCalls>(n),
+        RingCalls::NAME => bursts::<RingCalls>(n),
+        QueueCalls::NAME => bursts::<QueueCalls>(n),
         _ => Err(format!("no calls of {name}").into()),
     }
 }
@@ -147,23 +153,35 @@ fn of<C: Calls>() -> Result<Vec<Row>> {
         clock.deviation
     );
     let mut rows = Vec::new();
+    let mut counts = Vec::new();
     for (index, name) in C::CALLS.iter().enumerate() {
         let case = format!("{}: {name}", C::NAME);
         let mut add = |figure, value, unit, note: &str| {
             rows.push(row(&case, figure, value, unit, note));
         };
-        let run = Statistics::of(&runs[index], overhead, RUN as f64);
+        let difference = C::DIFFERENCE.filter(|_| index + 1 == C::CALLS.len());
+        let run = match difference {
+            None => Statistics::of(&runs[index], overhead, RUN as f64),
+            Some(of) => Statistics::of(&less(&runs, of), 0.0, RUN as f64),
+        };
         let note = format!("{of_runs}, {} interrupted ones left out", run.left_out);
         add(FIGURES[0], run.mode, "ns", &note);
         add(FIGURES[1], run.mean, "ns", &note);
         add(FIGURES[2], run.deviation, "ns", &note);
-        let single = Statistics::of(&singles[index], overhead, 1.0);
+        let single = match difference {
+            None => Statistics::of(&singles[index], overhead, 1.0),
+            Some(of) => Statistics::of(&less(&singles, of), 0.0, 1.0),
+        };
         let left_out = single.left_out;
         let note = format!("{of_singles}, {left_out} interrupted ones left out");
         add(FIGURES[3], single.mode, "ns", &note);
         add(FIGURES[4], single.mean, "ns", &note);
         add(FIGURES[5], single.deviation, "ns", &note);
-        let count = instructions(C::NAME, index)? - around;
+        let count = match difference {
+            None => instructions(C::NAME, index)? - around,
+            Some((more, less)) => counts[more] - counts[less],
+        };
+        counts.push(count);
         add(FIGURES[6], count, "per call", "callgrind");
         let note = "loads and stores of control words shared with the peer, counted in the code";
         add(FIGURES[7], C::ACCESSES[index].into(), "per call", note);
@@ -215,6 +233,12 @@ fn instructions(name: &str, index: usize) -> Result<f64> {
     let counted = |rounds: u64| callgrind(&["shm-calls", name, &rounds.to_string()], &[&collect]);
     let more = counted(2 * COUNTED)?.saturating_sub(counted(COUNTED)?);
     Ok(more as f64 / COUNTED as f64)
+}
+
+/// The samples of one kind less those of another of the same run.
+fn less(samples: &[Vec<f64>], (of, less): (usize, usize)) -> Vec<f64> {
+    let pairs = samples[of].iter().zip(&samples[less]);
+    pairs.map(|(of, less)| of - less).collect()
 }
 
 fn median(samples: &[f64]) -> f64 {

@@ -5,8 +5,10 @@ mod pipe;
 mod reference;
 mod ring_calls;
 mod seqpacket;
+mod sinew;
 
 pub use ring_calls::RingCalls;
+pub use sinew::QueueCalls;
 
 use super::contender::{Contender, End};
 
@@ -19,6 +21,9 @@ pub const ICEORYX: &str = iceoryx::PublishSubscribe::NAME;
 pub const ALL: &[Contender] = &[
     Contender::of::<reference::Ring>(),
     Contender::of::<reference::InPlace>(),
+    Contender::of::<sinew::Queue>(),
+    Contender::of::<sinew::InPlace>(),
+    Contender::of::<sinew::TypedCall>(),
     Contender::of::<iceoryx::PublishSubscribe>(),
     Contender::of::<pipe::Pipes>(),
     Contender::of::<seqpacket::Seqpacket>(),
