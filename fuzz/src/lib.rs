@@ -16,6 +16,7 @@
 pub mod mutate;
 
 mod client;
+mod domain;
 mod hdlc;
 mod observer;
 mod packet;
@@ -23,6 +24,7 @@ mod script;
 mod server;
 
 pub use client::client;
+pub use domain::domain;
 pub use hdlc::hdlc;
 pub use observer::observer;
 pub use packet::packet;
