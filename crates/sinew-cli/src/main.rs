@@ -17,6 +17,7 @@ mod json;
 mod output;
 mod schema;
 mod serve;
+mod shm;
 
 use failure::Failure;
 
@@ -37,6 +38,7 @@ enum Command {
     Call(call::Args),
     Gen(generate::Args),
     Demo(demo::Args),
+    Shm(shm::Args),
 }
 
 fn main() -> ExitCode {
@@ -56,6 +58,7 @@ fn main() -> ExitCode {
         Command::Call(args) => call::run(args),
         Command::Gen(args) => generate::run(args),
         Command::Demo(args) => demo::run(args),
+        Command::Shm(args) => shm::run(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

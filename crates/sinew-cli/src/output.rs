@@ -1,6 +1,6 @@
-//! Lines on standard output, and notes on standard error.
+//! Lines on standard output, notes on standard error, and how numbers look there.
 
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 
 use crate::failure::Failure;
 
@@ -17,4 +17,22 @@ pub fn line(text: &str) -> Result<(), Failure> {
 /// Writes a line to standard error. Where that is closed or full, nobody is to be told.
 pub fn note(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// Whether standard output shows colours.
+pub fn has_colour() -> bool {
+    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+}
+
+/// With a comma before each three digits.
+pub fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
 }

@@ -1,6 +1,5 @@
 //! `sinew demo`: one service and one client, called unchanged in every placement of this machine.
 
-use std::io::IsTerminal;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -109,7 +108,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         true => table::json(&rows),
         false => {
             let legend = table::legend(control.median_ns);
-            table::text(&rows, has_colour()) + &legend
+            table::text(&rows, output::has_colour()) + &legend
         }
     };
     output::line(&text)
@@ -162,10 +161,6 @@ fn progress(calls: u64) -> ProgressBar {
     }
     bar.enable_steady_tick(Duration::from_millis(100));
     bar
-}
-
-fn has_colour() -> bool {
-    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@ use std::fmt::Write;
 
 use serde_json::json;
 
+use crate::output::thousands;
+
 /// What one placement came to. Times are per call.
 #[derive(Clone, Debug)]
 pub struct Row {
@@ -167,18 +169,6 @@ fn count(number: u64) -> String {
         1_000_000..99_950_000 => format!("{:.1} M", number as f64 / 1e6),
         _ => format!("{:.0} M", number as f64 / 1e6),
     }
-}
-
-fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use super::map::{MapError, Mapping};
 use super::memfd;
 use super::region::Region;
 use super::role::Role as Claim;
+use crate::domain::observe::Source;
 use crate::domain::{
     self, Block, Coherent, Config, Doorbell, End, Memory, OpenError, Options, Parts, Platform,
     Role, Slot,
@@ -187,6 +188,13 @@ impl Mapped {
             blocks: vec![Block::NEW; config.blocks()],
         };
         End::open(self.memory, config, role, parts, options)
+    }
+}
+
+/// For observers. Of a file that somebody truncates, see [`Mapping`].
+impl Source for Mapping {
+    fn line(&self, offset: u32) -> Option<[u32; 16]> {
+        segment(self)?.line(offset)
     }
 }
 

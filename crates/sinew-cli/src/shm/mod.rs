@@ -1,0 +1,29 @@
+//! `sinew shm`: looks at links over shared memory.
+
+use clap::Subcommand;
+
+use crate::failure::Failure;
+
+mod place;
+mod report;
+mod source;
+mod status;
+mod text;
+
+/// Look at links over shared memory.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Status(status::Args),
+}
+
+pub fn run(args: Args) -> Result<(), Failure> {
+    match args.command {
+        Command::Status(args) => status::run(args),
+    }
+}

@@ -1,0 +1,179 @@
+//! Opens the segments of links for reading: of a process at a socket, or in a file or device.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sinew_shm::domain::observe::{Side, Source};
+use sinew_shm::domain::{Config, Region, Role};
+use sinew_shm::linux::{self, Mapping, exchange};
+
+use super::place::Place;
+use crate::failure::Failure;
+
+/// How long a process may take to show its links.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// One segment, read-only.
+pub enum Segment {
+    /// A part of a file, which is read at each look: whoever truncates it does no harm.
+    File {
+        file: Arc<File>,
+        offset: u64,
+        len: u64,
+    },
+    /// Memory of a device, or sealed memory of a process.
+    Map(Mapping),
+    /// Not to be found yet.
+    Unknown,
+}
+
+impl Source for Segment {
+    fn line(&self, offset: u32) -> Option<[u32; 16]> {
+        match self {
+            Segment::File {
+                file,
+                offset: base,
+                len,
+            } => {
+                let offset = u64::from(offset);
+                if !offset.is_multiple_of(64) || offset + 64 > *len {
+                    return None;
+                }
+                let mut bytes = [0; 64];
+                file.read_exact_at(&mut bytes, base.checked_add(offset)?)
+                    .ok()?;
+                bytes.line(0)
+            }
+            Segment::Map(map) => map.line(offset),
+            Segment::Unknown => None,
+        }
+    }
+}
+
+/// The segments of one link: the first side's, the second's.
+pub type Segments = [Segment; 2];
+
+/// What was found at a place: the links, and how many more there are.
+pub struct Found {
+    pub links: Vec<Segments>,
+    pub more: u32,
+}
+
+/// Opens what is at a place. A configuration says where the second side lies also before the first
+/// one has opened.
+pub fn open(place: &Place, config: Option<&Config<'_>>) -> Result<Found, Failure> {
+    let failed = |cause: String, help: &str| Failure::NoConnection {
+        endpoint: place.to_string(),
+        cause,
+        help: help.into(),
+    };
+    let io_failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound => failed(
+            "there is no such file or socket".into(),
+            "start what makes it, or check the path",
+        ),
+        io::ErrorKind::PermissionDenied => failed(
+            "access denied".into(),
+            "check the owner and the mode of the path; physical memory is for root",
+        ),
+        io::ErrorKind::ConnectionRefused => failed(
+            "no process shows its links there".into(),
+            "start it, or check the path",
+        ),
+        _ => failed(error.to_string(), "check the path"),
+    };
+    let kind = std::fs::metadata(&place.path)
+        .map_err(io_failed)?
+        .file_type();
+    if kind.is_socket() {
+        let socket = UnixStream::connect(&place.path).map_err(io_failed)?;
+        return shown_by_process(socket.into()).map_err(|error| {
+            failed(
+                error.to_string(),
+                "check that the socket is that of a link over shared memory",
+            )
+        });
+    }
+    if kind.is_dir() || kind.is_fifo() {
+        let what = if kind.is_dir() { "folder" } else { "pipe" };
+        return Err(failed(format!("it is a {what}"), "check the path"));
+    }
+    let is_device = kind.is_char_device();
+    let part = |offset: u64, len: u64| -> Result<Segment, Failure> {
+        match is_device {
+            true => mapped(&place.path, offset, len).map_err(|error| {
+                failed(
+                    error.to_string(),
+                    "check the offset; of a UIO device it is the number of the map times 4096",
+                )
+            }),
+            false => Ok(Segment::File {
+                file: Arc::new(File::open(&place.path).map_err(io_failed)?),
+                offset,
+                len,
+            }),
+        }
+    };
+    let region = match config {
+        Some(config) => Some(Region::of(config)),
+        None => match Side::read(&part(place.offset, HEADER)?) {
+            Ok(first) => Some(Region::of_lengths(first.length, 0, 0)),
+            Err(_) => None,
+        },
+    };
+    let Some(region) = region else {
+        return Ok(Found {
+            links: vec![[part(place.offset, HEADER)?, Segment::Unknown]],
+            more: 0,
+        });
+    };
+    let at = |role| place.offset.saturating_add(region.segment(role).offset);
+    let second = at(Role::Second);
+    let second_len = match (config, Side::read(&part(second, HEADER)?)) {
+        (Some(_), _) => region.second.len,
+        (None, Ok(side)) => u64::from(side.length),
+        (None, Err(_)) => HEADER,
+    };
+    Ok(Found {
+        links: vec![[
+            part(at(Role::First), region.first.len)?,
+            part(second, second_len)?,
+        ]],
+        more: 0,
+    })
+}
+
+/// What every segment has, whatever its length.
+const HEADER: u64 = 192;
+
+fn mapped(path: &Path, offset: u64, len: u64) -> io::Result<Segment> {
+    let len = usize::try_from(len).map_err(io::Error::other)?;
+    let region = linux::Region::open_read_only(path, offset, len)?;
+    let map = region.peer(0, len).map_err(io::Error::other)?;
+    Ok(Segment::Map(map))
+}
+
+fn shown_by_process(socket: OwnedFd) -> Result<Found, exchange::ExchangeError> {
+    let observed = exchange::observe(socket, PATIENCE)?;
+    let shown = observed.links.len() as u32;
+    let links = observed.links.into_iter().map(|(serving, joined)| {
+        let [serving, joined] = [serving, joined].map(|segment| segment.into_parts().1);
+        let is_second =
+            |map: &Mapping| Side::read(map).is_ok_and(|side| side.role == Some(Role::Second));
+        if is_second(&serving) {
+            [Segment::Map(joined), Segment::Map(serving)]
+        } else {
+            [Segment::Map(serving), Segment::Map(joined)]
+        }
+    });
+    Ok(Found {
+        links: links.collect(),
+        more: observed.total.saturating_sub(shown),
+    })
+}

@@ -1,0 +1,117 @@
+//! `sinew shm status`: who is there, and where every block is.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use sinew_shm::domain::Role;
+use sinew_shm::domain::file::LinkFile;
+use sinew_shm::domain::observe::Link;
+
+use super::place::Place;
+use super::report::{ROLES, Report};
+use super::{source, text};
+use crate::failure::Failure;
+use crate::output;
+
+/// Show the state of a link, and where every block of its channels is.
+///
+/// The link is only read: neither side notices. A process shows its links at their socket; a file or
+/// a device is read at the offset.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// shm:SOCKET, or shm:FILE?offset=N for a file or physical memory
+    #[arg(value_name = "ENDPOINT")]
+    place: Place,
+    /// Look again each second, until Ctrl-C, and show rates
+    #[arg(short, long)]
+    watch: bool,
+    /// Write JSON: one document, or with --watch one per line
+    #[arg(long, conflicts_with = "toml")]
+    json: bool,
+    /// Write the link file of the running link
+    #[arg(long, conflicts_with = "watch")]
+    toml: bool,
+    /// The link file, by which the second side is found before the first one has opened
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "Examples:
+  sinew shm status shm:/run/camera.sock --watch
+  sinew shm status shm:/dev/mem?offset=0x3000_0000 --config link.toml";
+
+/// Between two looks.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+pub fn run(args: Args) -> Result<(), Failure> {
+    let config = match &args.config {
+        Some(path) => Some(LinkFile::load(path).map_err(|error| {
+            Failure::usage(error.to_string(), "the link file is what both sides load")
+        })?),
+        None => None,
+    };
+    if args.toml {
+        return write_toml(&args, config.as_ref());
+    }
+    let mut before: Vec<Report> = Vec::new();
+    loop {
+        let found = source::open(&args.place, config.as_ref().map(LinkFile::config).as_ref())?;
+        let links = found.links.into_iter().enumerate();
+        let now: Vec<Report> = links
+            .map(|(index, [first, second])| {
+                Report::new(&Link::new(first, second), before.get(index))
+            })
+            .collect();
+        let shown = match args.json {
+            true => json_text(&args, &now, found.more),
+            false => {
+                let style = text::Style {
+                    has_colour: output::has_colour(),
+                    is_watched: args.watch,
+                };
+                let page = text::page(&args.place, &now, found.more, style);
+                // A terminal shows one page; elsewhere they follow each other.
+                match args.watch && std::io::stdout().is_terminal() {
+                    true => format!("\x1b[H\x1b[2J{page}"),
+                    false if args.watch => page + "\n",
+                    false => page,
+                }
+            }
+        };
+        output::line(shown.trim_end_matches('\n'))?;
+        if !args.watch {
+            return Ok(());
+        }
+        before = now;
+        thread::sleep(INTERVAL);
+    }
+}
+
+fn json_text(args: &Args, links: &[Report], more: u32) -> String {
+    let links: Vec<Value> = links.iter().map(Report::json).collect();
+    let all = json!({ "endpoint": args.place.to_string(), "links": links, "more_links": more });
+    match args.watch {
+        true => all.to_string(),
+        false => format!("{all:#}"),
+    }
+}
+
+fn write_toml(args: &Args, config: Option<&LinkFile>) -> Result<(), Failure> {
+    let found = source::open(&args.place, config.map(LinkFile::config).as_ref())?;
+    for [first, second] in found.links {
+        let link = Link::new(first, second);
+        let seen = |role: Role| LinkFile::observed(&link, role);
+        let file = ROLES.into_iter().find_map(seen);
+        let file = file.ok_or_else(|| Failure::NoConnection {
+            endpoint: args.place.to_string(),
+            cause: "no side has opened".into(),
+            help: "start one".into(),
+        })?;
+        output::line(&file.config().to_toml())?;
+    }
+    Ok(())
+}
