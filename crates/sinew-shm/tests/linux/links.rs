@@ -255,6 +255,31 @@ fn peer_that_goes_ends_every_wait_for_ever() {
 }
 
 #[test]
+fn what_a_peer_sent_before_it_went_is_received_first() {
+    for (config, doorbell) in bells() {
+        let (first, second) = both(config, doorbell);
+        let there = second.sender(2).unwrap();
+        let here = first.receiver(2).unwrap();
+        there.send(&[1]).unwrap();
+        there.send(&[2]).unwrap();
+        drop((there, second));
+        // Until the hang-up is seen, which comes after the ring.
+        let arrived = |count| here.gather_within(count, FOREVER);
+        assert_eq!(
+            arrived(3),
+            Err(WaitError::Lost(Lost::Closed)),
+            "{doorbell:?}"
+        );
+        for byte in [1, 2] {
+            let packet = here.receive_within(FOREVER).unwrap();
+            assert_eq!(text(&packet), [byte]);
+        }
+        let end = here.receive_within(FOREVER).err();
+        assert_eq!(end, Some(WaitError::Lost(Lost::Closed)), "{doorbell:?}");
+    }
+}
+
+#[test]
 fn draining_waits_for_every_block() {
     let (first, second) = both(LINK, DoorbellKind::Socket);
     let there = first.sender(1).unwrap();

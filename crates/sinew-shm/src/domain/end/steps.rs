@@ -186,7 +186,7 @@ impl<P: Platform> End<P> {
             }
             let (channel, _) = inner.channel(usize::from(slot)).ok_or(Slow::Look)?;
             match channel.inbox.has_news(count, &self.cache) {
-                false if !inner.session.is_still_up(&self.cache) => Err(Slow::Look),
+                false if !inner.is_still_up(&self.cache) => Err(Slow::Look),
                 found => Ok(found),
             }
         });

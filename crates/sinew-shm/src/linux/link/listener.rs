@@ -1,5 +1,6 @@
 //! Where processes connect.
 
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
@@ -45,6 +46,14 @@ impl Listener {
         })
     }
 
+    /// The socket of a process that has connected, for a program that goes through the exchange
+    /// itself ([`exchange::greet`], [`Link::joined`]), in a thread of its own. `WouldBlock` where
+    /// there is none now.
+    pub fn take(&self) -> io::Result<OwnedFd> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        Ok(accept_with(&self.socket, flags)?)
+    }
+
     /// Waits for a process to connect, and makes a link with it, as the first side. An error of one
     /// process ([`LinkError::Exchange`]) says nothing of the next: call it again.
     pub fn accept<L: Lock>(
@@ -59,12 +68,13 @@ impl Listener {
             if !ready.map_err(LinkError::Socket)? {
                 return Err(LinkError::Nobody);
             }
-            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-            let socket = match accept_with(&self.socket, flags) {
+            let socket = match self.take() {
                 Ok(socket) => socket,
-                // It went again.
-                Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => continue,
-                Err(error) => return Err(LinkError::Socket(error.into())),
+                Err(error) => match Errno::from_io_error(&error) {
+                    // It went again.
+                    Some(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => continue,
+                    _ => return Err(LinkError::Socket(error)),
+                },
             };
             let offer = offer(&config, Role::First, options.doorbell);
             let shown = self.shown();

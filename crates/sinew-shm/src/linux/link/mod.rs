@@ -385,12 +385,16 @@ impl<L: Lock> Shared<L> {
         self.end.status() == Status::Up && self.claim.as_ref().is_some_and(is_gone)
     }
 
-    /// The bell will never ring again: the peer is gone, and no other can come.
+    /// The bell will never ring again: the peer is gone, and no other can come. What it has sent can
+    /// still be received.
     fn hang_up(&self) {
         if self.is_gone.set(()).is_err() {
             return;
         }
-        self.end.peer_is_gone();
+        self.end.peer_has_ended();
+        if self.end.status() != Status::Up {
+            self.end.close();
+        }
         // Also those who wait for the next pairing.
         for queue in self.queues.iter().flatten() {
             queue.wake_all();
