@@ -47,6 +47,36 @@ fn packets_cross_both_ways_in_order() {
 }
 
 #[test]
+fn a_packet_copied_by_words_arrives_as_it_was() {
+    let (near, far) = up(ONE);
+    let (tx, rx) = (
+        Sender::new(&near, 1).unwrap(),
+        Receiver::new(&far, 1).unwrap(),
+    );
+    let packet: Vec<u8> = (1..=tx.size() as u8).collect();
+    for len in 0..=packet.len() {
+        let mut place = tx.place(len).unwrap();
+        place.fill(0xff);
+        assert_eq!(place.copy_from(&packet[..len]), len);
+        let next = len.next_multiple_of(size_of::<usize>());
+        assert!(
+            place[len..]
+                .iter()
+                .enumerate()
+                .all(|(at, &byte)| { byte == if len + at < next { 0 } else { 0xff } })
+        );
+        place.send(len).unwrap();
+        assert_eq!(
+            *rx.receive().unwrap().unwrap().trusted().unwrap(),
+            packet[..len]
+        );
+    }
+    // More than a block: what fits.
+    let more = vec![7; packet.len() + 1];
+    assert_eq!(tx.place(0).unwrap().copy_from(&more), packet.len());
+}
+
+#[test]
 fn a_full_channel_says_so_and_goes_on_when_a_block_comes_back() {
     let (first, second) = up(ONE);
     let (there, here) = (

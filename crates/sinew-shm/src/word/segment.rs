@@ -427,6 +427,33 @@ impl Span {
         len
     }
 
+    /// Copies from the start of `from` by whole aligned machine words, the last one filled up with
+    /// zeros: as many bytes as both have.
+    ///
+    /// # Safety
+    /// As for [`Span::slice_mut`].
+    #[cfg(not(loom))]
+    pub(crate) unsafe fn copy_from(&self, from: &[u8]) -> usize {
+        const WIDTH: usize = size_of::<usize>();
+        let len = from.len().min(self.len());
+        for (at, chunk) in from
+            .get(..len)
+            .unwrap_or_default()
+            .chunks(WIDTH)
+            .enumerate()
+        {
+            let mut word = [0; WIDTH];
+            for (to, from) in word.iter_mut().zip(chunk) {
+                *to = *from;
+            }
+            // SAFETY: blocks begin at a line and have whole lines, so a word that begins inside the
+            // length is aligned and ends inside the block, which is this side's alone.
+            let place = unsafe { self.first.cast::<AtomicUsize>().add(at).as_ref() };
+            place.store(usize::from_ne_bytes(word), Ordering::Relaxed);
+        }
+        len
+    }
+
     /// The little-endian word at byte `offset`, where the bytes have one.
     pub(crate) fn word(&self, offset: usize) -> Option<u32> {
         let end = offset.checked_add(4).filter(|&end| end <= self.len())?;
