@@ -2,6 +2,8 @@
 
 #[path = "book/image.rs"]
 mod image;
+#[path = "book/porting.rs"]
+mod porting;
 #[path = "../examples/tutorial/src/service.rs"]
 mod service;
 #[path = "book/streams.rs"]
