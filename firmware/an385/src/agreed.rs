@@ -8,6 +8,6 @@ pub const CALLS: u16 = 1;
 /// The largest packet in bytes: the largest header and a message of a few numbers.
 pub const MTU: usize = 64;
 
-/// One channel of calls.
-pub const LINK: Config = Config::new(&[Channel::new(CALLS, "calls", Pool::new(8, MTU as u32))]);
+/// One channel of calls: what `shm:` endpoints with `mtu=64` have as well.
+pub const LINK: Config = Config::new(&[Channel::new(CALLS, "rpc", Pool::new(16, MTU as u32))]);
 const _: () = assert!(LINK.check().is_ok());

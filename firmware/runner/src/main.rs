@@ -45,7 +45,14 @@ fn main() -> ExitCode {
         eprintln!("firmware: no end after {} s, given up", WATCHDOG.as_secs());
         std::process::exit(1);
     });
-    match run() {
+    let mut arguments = std::env::args_os().skip(1);
+    let result = match (arguments.next(), arguments.next()) {
+        (Some(what), Some(folder)) if what == restarts::ECHO => {
+            restarts::echo_until_killed(folder.as_ref())
+        }
+        _ => run(),
+    };
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("firmware: {error}");

@@ -1,5 +1,10 @@
 //! Restarts of either side of a shared memory, in any order, with echoes in between.
 
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
 use crate::Result;
 use crate::agreed::MTU;
 use crate::emulator::Emulator;
@@ -13,7 +18,7 @@ const ECHOES: u8 = 20;
 const ROUND: [Restart; 5] = [
     Restart::Board,
     Restart::Closed,
-    Restart::Crashed,
+    Restart::Killed,
     Restart::BothBoardFirst,
     Restart::BothLinuxFirst,
 ];
@@ -24,8 +29,8 @@ enum Restart {
     Board,
     /// This side closes the link, and opens it again.
     Closed,
-    /// This side goes without a word, and comes again.
-    Crashed,
+    /// A process that is this side is killed in the middle of whatever it does.
+    Killed,
     /// Both, and the board comes up first.
     BothBoardFirst,
     /// Both, and this side comes up first.
@@ -45,7 +50,7 @@ pub fn run(image: &Image, count: u32) -> Result<()> {
             sides.linux.send(&[lost as u8; 3])?;
         }
         sides = sides
-            .restart(restart, image, &place)
+            .restart(restart, n, image, &place)
             .and_then(|mut sides| {
                 echo(&mut sides.linux, n)?;
                 Ok(sides)
@@ -76,7 +81,7 @@ impl Sides {
         Ok(Sides { board, linux })
     }
 
-    fn restart(self, restart: Restart, image: &Image, place: &Place) -> Result<Sides> {
+    fn restart(self, restart: Restart, n: u32, image: &Image, place: &Place) -> Result<Sides> {
         let Sides { board, mut linux } = self;
         match restart {
             Restart::Board => {
@@ -88,23 +93,65 @@ impl Sides {
                 drop(linux);
                 Sides::with(board, place)
             }
-            Restart::Crashed => {
-                linux.crash();
+            Restart::Killed => {
+                drop(linux);
+                killed(place, n)?;
                 Sides::with(board, place)
             }
             Restart::BothBoardFirst => {
+                drop(linux);
+                killed(place, n)?;
                 drop(board);
-                linux.crash();
                 let board = Emulator::start_sharing(image, &place.memory, &place.bell)?;
                 Sides::with(board, place)
             }
             Restart::BothLinuxFirst => {
-                linux.crash();
+                drop(linux);
+                killed(place, n)?;
                 drop(board);
                 Sides::both(Side::open(place)?, image, place)
             }
         }
     }
+}
+
+/// Lets another process be this side, and kills it.
+fn killed(place: &Place, n: u32) -> Result<()> {
+    let mut child = Command::new(std::env::current_exe()?)
+        .arg(ECHO)
+        .arg(place.folder())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let mut line = String::new();
+    if let Some(output) = child.stdout.take() {
+        BufReader::new(output).read_line(&mut line)?;
+    }
+    std::thread::sleep(Duration::from_micros(u64::from(n % 16) * 200));
+    child.kill()?;
+    child.wait()?;
+    match line.trim() {
+        READY => Ok(()),
+        _ => Err("the process that was to be killed did not come so far".into()),
+    }
+}
+
+/// The argument that makes this program the process that is killed.
+pub const ECHO: &str = "echo-until-killed";
+const READY: &str = "ready";
+
+/// Sends packets and takes them back until it is killed.
+pub fn echo_until_killed(folder: &Path) -> Result<()> {
+    let place = Place::at(folder);
+    let mut linux = Side::open(&place)?;
+    linux.connect(&place)?;
+    for n in 0.. {
+        echo(&mut linux, n)?;
+        if n == 0 {
+            println!("{READY}");
+        }
+    }
+    Ok(())
 }
 
 /// Sends packets of all sizes and expects each of them back, and nothing else.

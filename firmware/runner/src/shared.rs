@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -25,9 +25,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// the emulator has accepted this side's connection. After that a ring that is missed is a failure.
 const UNHEARD: Duration = Duration::from_millis(5);
 
-/// Where memory and doorbell are; both go when this is dropped.
+/// Where memory and doorbell are. Both go with it, if it has made them.
 pub struct Place {
     folder: PathBuf,
+    is_mine: bool,
     pub memory: PathBuf,
     pub bell: PathBuf,
 }
@@ -40,20 +41,32 @@ impl Place {
         let name = format!("sinew-shared-{}-{place}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&folder)?;
-        let memory = folder.join("memory");
-        File::create(&memory)?.set_len(LEN)?;
-        let bell = folder.join("bell");
-        Ok(Place {
-            folder,
-            memory,
-            bell,
-        })
+        let mut place = Place::at(&folder);
+        place.is_mine = true;
+        File::create(&place.memory)?.set_len(LEN)?;
+        Ok(place)
+    }
+
+    /// That of another process.
+    pub fn at(folder: &Path) -> Place {
+        Place {
+            folder: folder.to_owned(),
+            is_mine: false,
+            memory: folder.join("memory"),
+            bell: folder.join("bell"),
+        }
+    }
+
+    pub fn folder(&self) -> &Path {
+        &self.folder
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.folder);
+        if self.is_mine {
+            let _ = std::fs::remove_dir_all(&self.folder);
+        }
     }
 }
 
@@ -130,12 +143,6 @@ impl Side {
     pub fn board_is_gone(&mut self) {
         *self.bell.socket() = None;
         self.link.peer_is_gone();
-    }
-
-    /// Ends this side as a process does that is killed: nobody is told.
-    pub fn crash(self) {
-        *self.bell.socket() = None;
-        std::mem::forget(self.link);
     }
 
     /// Whether every block is where it should be.
