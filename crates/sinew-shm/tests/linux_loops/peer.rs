@@ -1,0 +1,332 @@
+//! One side: comes up as often as it must, and keeps both directions busy.
+
+use std::io::{Read, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use sinew_shm::domain::{self, Config, End, Refused, Role, Status};
+use sinew_shm::linux::exchange::{DoorbellKind, ExchangeError};
+use sinew_shm::linux::link::{
+    Link, LinkError, Listener, Options, Receiver, RegionBell, Sender, WaitError,
+};
+use sinew_shm::linux::process::Process;
+use sinew_shm::linux::{Deadline, Region};
+
+use super::traffic::{LEAST, LINK, MUTUAL, Received, Token, write};
+use super::{Medium, Random};
+
+type Packet<'a> = domain::Packet<'a, std::sync::Arc<End<Process>>>;
+type Place<'a> = domain::Place<'a, std::sync::Arc<End<Process>>>;
+
+/// A call that takes this long hangs.
+const HANGS: Duration = Duration::from_secs(20);
+/// How often the wish to end is looked at.
+const SLICE: Option<Duration> = Some(Duration::from_millis(50));
+/// Packets on each channel by which both directions are known to work.
+const MOVING: u64 = 12;
+
+static ENDS: AtomicBool = AtomicBool::new(false);
+
+fn ends() -> bool {
+    ENDS.load(Ordering::Relaxed)
+}
+
+fn say(line: &str) {
+    // The other end may be gone.
+    let _ = writeln!(std::io::stdout().lock(), "{line}");
+}
+
+/// `MEDIUM PATH ROLE LIFE`. Ends when its standard input does.
+pub fn run(arguments: &[String]) {
+    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+    std::panic::set_hook(Box::new(|panic| {
+        say(&format!("bad {panic}").replace('\n', " "));
+        std::process::exit(1);
+    }));
+    let [medium, path, role, life] = arguments else {
+        panic!("{arguments:?}");
+    };
+    thread::spawn(|| {
+        let _ = std::io::stdin().read(&mut [0]);
+        ENDS.store(true, Ordering::Relaxed);
+    });
+    let medium = Medium::of(medium);
+    let life: u64 = life.parse().unwrap();
+    let mut side = Side {
+        medium,
+        config: if medium.is_mutual() { MUTUAL } else { LINK },
+        role: match role.as_str() {
+            "first" => Role::First,
+            _ => Role::Second,
+        },
+        life,
+        pairings: 0,
+        random: Random(life.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1),
+        received: Received::default(),
+    };
+    side.live(Path::new(path));
+}
+
+struct Side {
+    medium: Medium,
+    config: Config<'static>,
+    role: Role,
+    life: u64,
+    pairings: u64,
+    random: Random,
+    received: Received,
+}
+
+/// Handles of one pairing.
+struct Handles {
+    senders: Vec<Sender>,
+    receivers: Vec<Receiver>,
+}
+
+impl Handles {
+    fn new(link: &Link, config: &Config) -> Handles {
+        let ids = || config.channels.iter().map(|channel| channel.id);
+        Handles {
+            senders: ids().map(|id| link.sender(id).unwrap()).collect(),
+            receivers: ids().map(|id| link.receiver(id).unwrap()).collect(),
+        }
+    }
+}
+
+impl Side {
+    fn options(&self) -> Options {
+        let end = domain::Options {
+            heartbeat: 20,
+            silence: 250,
+            faults: true,
+        };
+        let doorbell = match self.medium {
+            Medium::EventFd => DoorbellKind::EventFd,
+            Medium::Futex => DoorbellKind::Futex,
+            _ => DoorbellKind::Socket,
+        };
+        Options {
+            end,
+            doorbell,
+            exchange: Duration::from_secs(2),
+            ..Options::default()
+        }
+    }
+
+    fn live(&mut self, path: &Path) {
+        let options = self.options();
+        if self.medium.is_region() {
+            let len = domain::Region::of(&self.config).len as usize;
+            let region = Region::create(path, 0, len).unwrap();
+            let bell = RegionBell::Process;
+            let link = Link::in_region(&region, self.config, self.role, bell, options).unwrap();
+            self.use_link(&link);
+            return;
+        }
+        let listener = match self.role {
+            Role::First => Some(Listener::bind(path).unwrap()),
+            Role::Second => None,
+        };
+        let deadline = Deadline::after(HANGS);
+        while !ends() {
+            let made = match &listener {
+                Some(listener) => listener.accept(self.config, options, SLICE),
+                None => Link::connect(path, self.config, options),
+            };
+            match made {
+                Ok(link) => self.use_link(&link),
+                // The other one was killed in the middle, or does not listen yet.
+                Err(
+                    LinkError::Nobody
+                    | LinkError::Socket(_)
+                    | LinkError::Exchange(
+                        ExchangeError::HungUp | ExchangeError::Silent | ExchangeError::Io(_),
+                    ),
+                ) => {
+                    assert!(self.pairings > 0 || !deadline.is_over(), "nobody comes");
+                    thread::sleep(Duration::from_millis(1));
+                }
+                Err(error) => panic!("{error}"),
+            }
+            let open = std::fs::read_dir("/proc/self/fd").unwrap().count();
+            assert!(open < 64, "{open} open files");
+        }
+    }
+
+    /// Until the link is gone, or this side is to end.
+    fn use_link(&mut self, link: &Link) {
+        while !ends() {
+            match link.up_within(SLICE) {
+                Ok(()) => {}
+                Err(WaitError::TimedOut | WaitError::Refused(_)) => continue,
+                Err(WaitError::Lost(domain::Lost::Closed)) => return,
+                Err(error) => panic!("{error}"),
+            }
+            let first = Handles::new(link, &self.config);
+            let (mut packet, mut place) = (None, None);
+            if self.is_whole(link, &first, 0) {
+                let keep = self.random.one_in(2).then_some(&mut packet);
+                if self.random.one_in(2) {
+                    place = first.senders[1].place(1).ok();
+                }
+                self.exchange(link, &first, keep, &mut || {});
+            }
+            if ends() {
+                return;
+            }
+            // Of a trusted peer, views of its last life keep the next from coming up.
+            if self.medium.is_mutual() {
+                packet = None;
+            }
+            // The next pairing begins while views of this one live.
+            if let Some(place) = place.take_if(|_| self.random.one_in(2)) {
+                let sent = Place::send(place, LEAST);
+                assert!(matches!(sent, Err(Refused::Lost(_))), "{sent:?}");
+            }
+            let held = u16::from(place.is_some());
+            while !ends() {
+                match link.up_within(SLICE) {
+                    Ok(()) => break,
+                    Err(WaitError::TimedOut | WaitError::Refused(_)) => {}
+                    Err(_) => return,
+                }
+            }
+            let second = Handles::new(link, &self.config);
+            if self.is_whole(link, &second, held) {
+                let mut end = || drop((packet.take(), place.take()));
+                self.exchange(link, &second, None, &mut end);
+            }
+        }
+    }
+
+    /// Whether every own block can be taken in a new pairing; false where it ended already. A place
+    /// of the bulk channel may be `held`.
+    fn is_whole(&mut self, link: &Link, handles: &Handles, held: u16) -> bool {
+        self.pairings += 1;
+        self.received.begin_pairing();
+        assert!(link.end().check_books(), "the books, before");
+        for (channel, sender) in self.config.channels.iter().zip(&handles.senders) {
+            let held = if channel.id == 2 { held } else { 0 };
+            let blocks = channel.pool(self.role).blocks - held;
+            let mut places = Vec::new();
+            for taken in 0..blocks {
+                match sender.place(1) {
+                    Ok(place) => places.push(place),
+                    Err(Refused::Lost(_)) => return false,
+                    // It went down again before the handles were made.
+                    Err(_) if link.end().status() != Status::Up => return false,
+                    Err(refused) => {
+                        panic!("{refused:?}: {taken} of {blocks} blocks on {channel:?}")
+                    }
+                }
+            }
+            assert!(
+                !matches!(sender.place(1), Ok(_)),
+                "more than {blocks} blocks"
+            );
+        }
+        true
+    }
+
+    /// Both directions, until the pairing is over. The first packet of the bulk channel is kept.
+    fn exchange<'a>(
+        &mut self,
+        link: &Link,
+        handles: &'a Handles,
+        keep: Option<&mut Option<Packet<'a>>>,
+        when_moving: &mut dyn FnMut(),
+    ) {
+        let token = (self.life, self.pairings);
+        let mut random = Random(self.random.next() | 1);
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                send(&handles.senders, token, &mut random);
+                is_over.store(true, Ordering::Relaxed);
+            });
+            self.receive(link, handles, keep, when_moving);
+        });
+        // Who sends ends with the pairing as well, or with this side.
+        assert!(is_over.load(Ordering::Relaxed));
+        assert!(link.end().check_books(), "the books, after");
+    }
+
+    fn receive<'a>(
+        &mut self,
+        link: &Link,
+        handles: &'a Handles,
+        mut keep: Option<&mut Option<Packet<'a>>>,
+        when_moving: &mut dyn FnMut(),
+    ) {
+        let mut is_moving = false;
+        while !ends() {
+            let next = match link.next_within(SLICE) {
+                Ok(id) => id,
+                Err(WaitError::TimedOut) => {
+                    // This pairing, or the next one, in which it would wait for ever.
+                    match handles.receivers[0].has(1) {
+                        Ok(_) => continue,
+                        Err(_) => return,
+                    }
+                }
+                Err(_) => return,
+            };
+            let channels = self.config.channels;
+            let at = channels.iter().position(|it| it.id == next).unwrap();
+            let packet = match handles.receivers[at].receive() {
+                Ok(Some(packet)) => packet,
+                Ok(None) => continue,
+                Err(_) => return,
+            };
+            if !self.received.check(at, &packet) {
+                return;
+            }
+            if at == 1
+                && let Some(keep) = keep.take()
+            {
+                *keep = Some(packet);
+            }
+            if !is_moving && self.received.next.iter().all(|&count| count >= MOVING) {
+                is_moving = true;
+                when_moving();
+                let (peer, pairings) = (self.received.life(), self.pairings);
+                say(&format!("moving {peer} {pairings}"));
+            }
+        }
+    }
+}
+
+/// Sends on all channels until the pairing is over.
+fn send(senders: &[Sender], token: Token, random: &mut Random) {
+    let mut sequence = [0; 3];
+    while !ends() {
+        let at = random.below(senders.len() as u64) as usize;
+        let sender = &senders[at];
+        let most = (sender.size() - LEAST) as u64 + 1;
+        let len = LEAST + random.below(most) as usize;
+        let mut place = match sender.place_within(len, SLICE) {
+            Ok(place) => place,
+            Err(WaitError::TimedOut) => {
+                senders.iter().for_each(|sender| sender.flush());
+                continue;
+            }
+            Err(WaitError::Lost(_)) => return,
+            Err(error) => panic!("{error}"),
+        };
+        let bytes = place.get_mut(..len).unwrap();
+        write(bytes, token, sequence[at]);
+        let is_batch = random.one_in(4);
+        let sent = match is_batch {
+            true => place.publish(len),
+            false => place.send(len),
+        };
+        match sent {
+            Ok(is_wanted) => assert!(is_wanted),
+            Err(Refused::Lost(_)) => return,
+            Err(refused) => panic!("{refused:?}"),
+        }
+        sequence[at] += 1;
+    }
+}

@@ -1,0 +1,96 @@
+//! What goes over the link, and what must be true of it.
+
+use std::collections::HashSet;
+
+use sinew_shm::domain::{Channel, Config, EndRef, Packet, Pool};
+
+use super::Random;
+
+pub const CHANNELS: &[Channel] = &[
+    Channel::new(1, "urgent", Pool::new(8, 64)).priority(0),
+    Channel::new(2, "bulk", Pool::new(4, 4096)).priority(200),
+    Channel::new(3, "unlike", Pool::new(3, 100)).pools(Pool::new(5, 200), Pool::new(3, 1000)),
+];
+pub const LINK: Config = Config::new(CHANNELS);
+
+pub const REPLYING: &[Channel] = &[
+    Channel::new(1, "urgent", Pool::new(8, 64)).priority(0),
+    Channel::new(2, "bulk", Pool::new(4, 4096))
+        .priority(200)
+        .with_replies(),
+    Channel::new(3, "unlike", Pool::new(3, 100)).pools(Pool::new(5, 200), Pool::new(3, 1000)),
+];
+pub const MUTUAL: Config = Config::new(REPLYING).mutual();
+
+/// Sender's life, pairing, sequence number in it; then bytes that follow from these; then their sum.
+pub const HEADER: usize = 24;
+pub const SUM: usize = 8;
+pub const LEAST: usize = HEADER + SUM;
+
+/// Of which life and pairing of its sender a packet is.
+pub type Token = (u64, u64);
+
+fn sum(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, byte| {
+        (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
+    })
+}
+
+/// Writes a packet that fills `place`.
+pub fn write(place: &mut [u8], (life, pairing): Token, sequence: u64) {
+    let middle = place.len() - SUM;
+    for (word, value) in place.chunks_exact_mut(8).zip([life, pairing, sequence]) {
+        word.copy_from_slice(&value.to_le_bytes());
+    }
+    let mut bytes = Random(life ^ sequence.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+    for part in place[HEADER..middle].chunks_mut(8) {
+        let next = bytes.next().to_le_bytes();
+        part.copy_from_slice(&next[..part.len()]);
+    }
+    let sum = sum(&place[..middle]);
+    place[middle..].copy_from_slice(&sum.to_le_bytes());
+}
+
+/// What one side has received.
+#[derive(Default)]
+pub struct Received {
+    /// Of the peer, in this pairing.
+    token: Option<Token>,
+    /// Of all pairings before.
+    old: HashSet<Token>,
+    /// Per channel.
+    pub next: [u64; 3],
+    buffer: Vec<u8>,
+}
+
+impl Received {
+    pub fn begin_pairing(&mut self) {
+        self.old.extend(self.token.take());
+        self.next = [0; 3];
+    }
+
+    /// The peer's life.
+    pub fn life(&self) -> u64 {
+        self.token.map_or(0, |(life, _)| life)
+    }
+
+    /// Checks a packet; false where the pairing ended meanwhile.
+    pub fn check<R: EndRef>(&mut self, at: usize, packet: &Packet<'_, R>) -> bool {
+        self.buffer.resize(packet.len(), 0);
+        match packet.copy_to(&mut self.buffer) {
+            Ok(copied) => assert_eq!(copied, packet.len(), "a packet is copied whole"),
+            Err(_) => return false,
+        }
+        let bytes = &self.buffer;
+        assert!(bytes.len() >= LEAST, "{} bytes on {at}", bytes.len());
+        let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+        let middle = bytes.len() - SUM;
+        let (token, sequence) = ((word(0), word(8)), word(16));
+        assert_eq!(word(middle), sum(&bytes[..middle]), "the sum of a packet");
+        assert!(!self.old.contains(&token), "{token:?} is over");
+        assert_eq!(*self.token.get_or_insert(token), token, "another life");
+        assert_eq!(sequence, self.next[at], "in order, each once, on {at}");
+        self.next[at] += 1;
+        true
+    }
+}
