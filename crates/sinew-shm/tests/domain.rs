@@ -218,3 +218,15 @@ fn a_filter_drops_at_the_sender_what_the_receiver_does_not_want() {
     );
     assert!(here.receive().unwrap().is_none());
 }
+
+#[test]
+fn a_place_is_not_sent_to_a_peer_that_has_ended() {
+    let (first, second) = up(ONE);
+    let there = Sender::new(&first, 1).unwrap();
+    Sender::new(&second, 1).unwrap().send(b"last").unwrap();
+    let place = there.place(1).unwrap();
+    second.close();
+    first.look(0);
+    assert_eq!(place.send(1), Err(Refused::Lost(Lost::Closed)));
+    assert!(first.check_books());
+}

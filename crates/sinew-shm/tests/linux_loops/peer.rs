@@ -222,10 +222,7 @@ impl Side {
                     }
                 }
             }
-            assert!(
-                !matches!(sender.place(1), Ok(_)),
-                "more than {blocks} blocks"
-            );
+            assert!(sender.place(1).is_err(), "more than {blocks} blocks");
         }
         true
     }

@@ -93,7 +93,8 @@ impl<P: Platform> End<P> {
         flush: bool,
     ) -> Result<bool, Refused> {
         let sent = self.locked(|inner| {
-            let is_live = inner.live == pairing;
+            // Of a peer that has ended only the rest is read.
+            let is_live = inner.live == pairing && inner.rest.is_none();
             let fence = inner.session.fence();
             let (channel, blocks) = inner.channel(usize::from(slot)).ok_or(Slow::Look)?;
             if !is_live {
