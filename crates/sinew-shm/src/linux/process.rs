@@ -2,7 +2,7 @@
 //!
 //! | from | memory | the peer's segment | death |
 //! |---|---|---|---|
-//! | [`Mapped::joined`] | sealed memfds, from [`exchange`](super::exchange) | read-only, for good | the socket's hang-up |
+//! | [`Mapped::joined`] | sealed memfds, from [`exchange`] | read-only, for good | the socket's hang-up |
 //! | [`Mapped::in_region`] | a file or physical memory, from [`Region`] | read-only to this side | heartbeat, or what the system tells |
 
 use core::marker::PhantomData;
