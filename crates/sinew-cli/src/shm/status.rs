@@ -74,9 +74,9 @@ pub fn run(args: Args) -> Result<(), Failure> {
                     is_watched: args.watch,
                 };
                 let page = text::page(&args.place, &now, found.more, style);
-                // A terminal shows one page; elsewhere they follow each other.
+                // A terminal shows one page, each over the last; elsewhere they follow each other.
                 match args.watch && std::io::stdout().is_terminal() {
-                    true => format!("\x1b[H\x1b[2J{page}"),
+                    true => format!("\x1b[H{}\x1b[J", page.replace('\n', "\x1b[K\n")),
                     false if args.watch => page + "\n",
                     false => page,
                 }
