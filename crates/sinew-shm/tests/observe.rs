@@ -5,6 +5,9 @@ mod support;
 
 use sinew_shm::domain::observe::{Channel as Seen, Flow, Link, NoSide, Side, Source, State};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use sinew_shm::domain::{
     Channel, Config, End, Memory, Options, Pool, Predicate, Receiver, Role, Sender, Trust,
@@ -178,6 +181,57 @@ fn filtered_packets_are_counted_by_direction() {
     let sides = [Role::First, Role::Second].map(|role| *channel(&link, 7).side(role).unwrap());
     assert_eq!(sides.map(|side| side.counts.unwanted), [1, 1]);
     assert_eq!(sides.map(|side| side.counts.filtered), [5, 2]);
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "long")]
+fn a_running_link_never_contradicts_itself() {
+    let (first, second) = support::memory(&TWO);
+    let open = |memory, role| {
+        let parts = support::parts(support::Threads, &TWO);
+        Arc::new(End::open(memory, TWO, role, parts, Options::default()).unwrap())
+    };
+    let (first, second) = (open(first, Role::First), open(second, Role::Second));
+    for end in [&first, &second, &first] {
+        end.look(0);
+    }
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for (end, peer) in [(&first, &second), (&second, &first)] {
+            let (sender, receiver) = (
+                Sender::new(end, 7).unwrap(),
+                Receiver::new(peer, 7).unwrap(),
+            );
+            let is_over = &is_over;
+            scope.spawn(move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    let _ = sender.send(b"x");
+                    thread::yield_now();
+                }
+            });
+            scope.spawn(move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    drop(receiver.receive().unwrap());
+                    thread::yield_now();
+                }
+            });
+        }
+        let link = first.observe();
+        let mut looks = 0;
+        // Until both ways were seen to move, and a good while longer.
+        let has_moved = |from| flow(&link, 7, from).sent > 1_000;
+        while looks < 3_000 || !has_moved(Role::First) || !has_moved(Role::Second) {
+            looks += 1;
+            for from in [Role::First, Role::Second] {
+                let flow = flow(&link, 7, from);
+                if !flow.is_consistent {
+                    is_over.store(true, Ordering::Relaxed);
+                    panic!("{flow:?}");
+                }
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
 }
 
 #[test]
