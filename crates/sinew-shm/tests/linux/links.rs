@@ -570,3 +570,101 @@ fn event_loop_waits_by_descriptor_and_waker() {
         assert!(matches!(here.receive(), Err(Lost::Closed)));
     }
 }
+
+const REGION: &str = "SINEW_TEST_REGION";
+
+/// Not a test of its own: the second side of a region in another process, until it is killed.
+#[test]
+#[ignore = "started by another test"]
+fn second_side() {
+    let Some(path) = std::env::var_os(REGION) else {
+        return;
+    };
+    let region = region(path.as_ref(), &LINK);
+    let link = in_region(&region, LINK, domain::Role::Second).unwrap();
+    let (here, there) = (link.receiver(1).unwrap(), link.sender(1).unwrap());
+    loop {
+        let packet = here.receive_within(FOREVER).unwrap();
+        there.send_within(&text(&packet), FOREVER).unwrap();
+    }
+}
+
+#[test]
+fn process_that_is_killed_in_a_region_ends_waits_for_ever() {
+    let path = file("killed");
+    let region = region(&path, &LINK);
+    let first = in_region(&region, LINK, domain::Role::First).unwrap();
+    let there = first.sender(1).unwrap();
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "links::second_side", "--ignored"])
+        .env(REGION, &path)
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    first.up_within(Some(LONG)).unwrap();
+    assert!(in_region(&region, LINK, domain::Role::Second).is_err());
+    let here = first.receiver(1).unwrap();
+    there.send_within(b"ping", Some(LONG)).unwrap();
+    assert_eq!(text(&here.receive_within(Some(LONG)).unwrap()), b"ping");
+    // All blocks are with the peer or on their way when it goes.
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| here.receive_within(FOREVER).map(drop));
+        rustix::process::kill_process(
+            rustix::process::Pid::from_child(&child),
+            rustix::process::Signal::STOP,
+        )
+        .unwrap();
+        while there.send(b"lost").is_ok() {}
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let lost = Err(WaitError::Lost(Lost::Closed));
+        assert_eq!(there.place_within(1, FOREVER).map(drop), lost);
+        // It may still have had an answer.
+        let _ = waiter.join().unwrap();
+    });
+    assert!(first.end().check_books());
+    let second = in_region(&region, LINK, domain::Role::Second).unwrap();
+    come_up(&first, &second);
+    let mut there = first.sender(1).unwrap();
+    there.renew();
+    let places: Vec<_> = (0..4).map(|_| there.place(1)).collect();
+    assert!(
+        places.iter().all(|place| place.is_ok()),
+        "all blocks are back"
+    );
+    drop(places);
+    std::fs::remove_file(&path).unwrap();
+}
+
+#[test]
+fn doorbell_is_for_the_process_of_its_link_alone() {
+    let is_readable = |link: &Link| {
+        let fd = link.descriptor().unwrap();
+        let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
+        poll(&mut fds, Some(&Timespec::default())).unwrap() == 1
+    };
+    let (one, peer_of_one) = both(LINK, DoorbellKind::Socket);
+    let (two, peer_of_two) = both(LINK, DoorbellKind::Socket);
+    let waker = Waker::noop();
+    for peer in [&peer_of_one, &peer_of_two] {
+        peer.on_ready();
+        peer.receiver(1).unwrap().arm(waker);
+    }
+    one.sender(1).unwrap().send(b"x").unwrap();
+    assert!(is_readable(&peer_of_one) && !is_readable(&peer_of_two));
+    // One that takes nothing keeps nobody up.
+    let there = two.sender(1).unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let here = peer_of_two.receiver(1).unwrap();
+            for _ in 0..100 {
+                here.receive_within(Some(LONG)).unwrap();
+            }
+        });
+        for _ in 0..100 {
+            one.sender(2).unwrap().flush();
+            there.send_within(b"x", Some(LONG)).unwrap();
+        }
+    });
+}

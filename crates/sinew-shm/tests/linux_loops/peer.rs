@@ -14,7 +14,7 @@ use sinew_shm::linux::link::{
 use sinew_shm::linux::process::Process;
 use sinew_shm::linux::{Deadline, Region};
 
-use super::traffic::{LEAST, LINK, MUTUAL, Received, Token, write};
+use super::traffic::{LEAST, LINK, MUTUAL, Received, Token, is_intact, write};
 use super::{Medium, Random};
 
 type Packet<'a> = domain::Packet<'a, std::sync::Arc<End<Process>>>;
@@ -176,9 +176,14 @@ impl Side {
             if ends() {
                 return;
             }
-            // Of a trusted peer, views of its last life keep the next from coming up.
-            if self.medium.is_mutual() {
-                packet = None;
+            // Of a trusted peer, views of its last life stay as they are, and the next waits for them.
+            if self.medium.is_mutual()
+                && let Some(packet) = packet.take()
+            {
+                let limit = Duration::from_micros(self.random.below(5000));
+                let up = link.up_within(Some(limit));
+                assert!(up.is_err(), "up with a view of the last life");
+                is_intact(packet.trusted().unwrap());
             }
             // The next pairing begins while views of this one live.
             if let Some(place) = place.take_if(|_| self.random.one_in(2)) {
@@ -277,6 +282,10 @@ impl Side {
                 Ok(None) => continue,
                 Err(_) => return,
             };
+            if self.random.one_in(100) {
+                // Time for the peer to go and to come again.
+                thread::sleep(Duration::from_micros(self.random.below(5000)));
+            }
             if !self.received.check(at, &packet) {
                 return;
             }

@@ -51,6 +51,13 @@ pub fn write(place: &mut [u8], (life, pairing): Token, sequence: u64) {
     place[middle..].copy_from_slice(&sum.to_le_bytes());
 }
 
+/// Checks the sum of a packet.
+pub fn is_intact(bytes: &[u8]) {
+    let middle = bytes.len() - SUM;
+    let found = u64::from_le_bytes(bytes[middle..].try_into().unwrap());
+    assert_eq!(found, sum(&bytes[..middle]), "the sum of a packet");
+}
+
 /// What one side has received.
 #[derive(Default)]
 pub struct Received {
@@ -84,9 +91,8 @@ impl Received {
         let bytes = &self.buffer;
         assert!(bytes.len() >= LEAST, "{} bytes on {at}", bytes.len());
         let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
-        let middle = bytes.len() - SUM;
         let (token, sequence) = ((word(0), word(8)), word(16));
-        assert_eq!(word(middle), sum(&bytes[..middle]), "the sum of a packet");
+        is_intact(bytes);
         assert!(!self.old.contains(&token), "{token:?} is over");
         assert_eq!(*self.token.get_or_insert(token), token, "another life");
         assert_eq!(sequence, self.next[at], "in order, each once, on {at}");
