@@ -20,9 +20,8 @@ pub(super) struct ChannelEnd {
     /// Where the books of this channel end.
     pub(super) books_end: usize,
     pub(super) counts: Words,
-    pub(super) for_place: Waiters,
-    pub(super) for_packet: Waiters,
-    pub(super) for_reply: Waiters,
+    /// Who waits, for each [`Kind`].
+    pub(super) waiters: [Waiters; 3],
     /// Packets that whoever waits for packets waits for.
     pub(super) wanted: u32,
     pub(super) violations: u32,
@@ -94,9 +93,7 @@ impl ChannelEnd {
             inbox,
             books_end: end,
             counts,
-            for_place: Waiters::new(),
-            for_packet: Waiters::new(),
-            for_reply: Waiters::new(),
+            waiters: [const { Waiters::new() }; 3],
             wanted: 1,
             violations: 0,
             rung: 0,
@@ -122,30 +119,39 @@ impl ChannelEnd {
         true
     }
 
-    /// Who waits for packets and can go on.
-    pub(super) fn packets(&mut self, cache: &impl Cache) -> Woken {
-        if !self.for_packet.is_empty() && self.inbox.has_news(self.wanted, cache) {
-            self.for_packet.ready(u32::MAX)
-        } else {
-            Woken::default()
-        }
+    /// Who waits for this, and can go on, or everybody.
+    pub(super) fn wakers(&mut self, kind: Kind, all: bool, cache: &impl Cache) -> Woken {
+        let room = match all {
+            true => u32::MAX,
+            false => self.room(kind, cache),
+        };
+        self.waiters[kind as usize].ready(room)
     }
 
-    /// Who waits for a place and can go on. A return that nobody has taken up yet may be one, or an
-    /// answer: all look.
-    pub(super) fn places(&mut self, cache: &impl Cache) -> Woken {
-        if self.outbox.has_returns(cache) {
-            return self.for_place.ready(u32::MAX);
-        }
-        self.for_place.ready(u32::from(self.outbox.room()))
+    /// How many places there are, and for the others whether there is something: all or 0.
+    fn room(&self, kind: Kind, cache: &impl Cache) -> u32 {
+        let is_there = match kind {
+            _ if self.waiters[kind as usize].is_empty() => false,
+            Kind::Packet => self.inbox.has_news(self.wanted, cache),
+            // A return that nobody has taken up yet may be a place, or an answer: all look.
+            Kind::Place if !self.outbox.has_returns(cache) => {
+                return u32::from(self.outbox.room());
+            }
+            Kind::Place => true,
+            Kind::Reply => self.outbox.has_answer(cache),
+        };
+        if is_there { u32::MAX } else { 0 }
     }
+}
 
-    /// Who waits for an answer and can go on.
-    pub(super) fn replies(&mut self, cache: &impl Cache) -> Woken {
-        if self.outbox.has_answer(cache) {
-            self.for_reply.ready(u32::MAX)
-        } else {
-            Woken::default()
-        }
-    }
+/// For what somebody waits on a channel.
+#[derive(Clone, Copy)]
+pub(super) enum Kind {
+    Packet,
+    Place,
+    Reply,
+}
+
+impl Kind {
+    pub(super) const ALL: [Kind; 3] = [Kind::Packet, Kind::Place, Kind::Reply];
 }

@@ -13,14 +13,14 @@ use super::session::{self, Session, write_directory};
 use super::{Difference, Lost, Violation};
 use crate::cell::Cell;
 use crate::lock::Lock;
-use crate::waiters::{Woken, wake};
+use crate::waiters::wake;
 use crate::word::{Line, Segment};
 
 mod channel;
 mod state;
 mod steps;
 
-use channel::ChannelEnd;
+use channel::{ChannelEnd, Kind};
 use state::{After, Inner};
 pub(super) use steps::What;
 
@@ -321,7 +321,7 @@ impl<P: Platform> End<P> {
             (after, inner.status)
         });
         self.after(&after);
-        self.wake_each(|inner, slot, which| inner.ready(slot, which, cache));
+        self.wake_each(false);
         status
     }
 
@@ -427,16 +427,17 @@ impl<P: Platform> End<P> {
             self.doorbell.ring();
         }
         if after.wake {
-            self.wake_each(|inner, slot, which| inner.all(slot, which));
+            self.wake_each(true);
         }
     }
 
-    /// Wakes channel by channel, in the order of priority, with the lock free in between.
-    fn wake_each(&self, mut who: impl FnMut(&mut Inner<P>, usize, usize) -> Woken) {
+    /// Wakes who can go on, or everybody, channel by channel, in the order of priority, with the lock
+    /// free in between.
+    fn wake_each(&self, all: bool) {
         let count = self.locked(|inner| inner.slots.as_mut().len());
         for slot in 0..count {
-            for which in 0..3 {
-                wake(self.locked(|inner| who(inner, slot, which)));
+            for kind in Kind::ALL {
+                wake(self.locked(|inner| inner.wakers(slot, kind, all, &self.cache)));
             }
         }
     }

@@ -6,7 +6,7 @@ use super::super::outbox::Block;
 use super::super::port::Platform;
 use super::super::session::{Seen, Session, state};
 use super::super::{Lost, Violation};
-use super::channel::ChannelEnd;
+use super::channel::{ChannelEnd, Kind};
 use super::{Memory, Options, Slot, Status};
 use crate::waiters::Woken;
 
@@ -352,24 +352,12 @@ impl<P: Platform> Inner<P> {
         channel.outbox.flush(fence, cache) && channel.count_ring()
     }
 
-    /// Who waits on a channel and can go on.
-    pub(super) fn ready(&mut self, slot: usize, which: usize, cache: &P::Cache) -> Woken {
+    /// Who waits on a channel for this, and can go on, or everybody.
+    pub(super) fn wakers(&mut self, slot: usize, kind: Kind, all: bool, cache: &P::Cache) -> Woken {
         let is_up = self.status == Status::Up;
-        match (self.channel(slot), which) {
-            (Some((channel, ..)), 0) if is_up => channel.packets(cache),
-            (Some((channel, ..)), 1) if is_up => channel.places(cache),
-            (Some((channel, ..)), _) if is_up => channel.replies(cache),
+        match self.channel(slot) {
+            Some((channel, _)) if all || is_up => channel.wakers(kind, all, cache),
             _ => Woken::default(),
-        }
-    }
-
-    /// Who waits on a channel.
-    pub(super) fn all(&mut self, slot: usize, which: usize) -> Woken {
-        match (self.channel(slot), which) {
-            (Some((channel, ..)), 0) => channel.for_packet.ready(u32::MAX),
-            (Some((channel, ..)), 1) => channel.for_place.ready(u32::MAX),
-            (Some((channel, ..)), _) => channel.for_reply.ready(u32::MAX),
-            (None, _) => Woken::default(),
         }
     }
 }

@@ -9,6 +9,7 @@ use super::super::outbox::Denied;
 use super::super::port::{Doorbell, Platform};
 use super::super::{Lost, Refused, Violation};
 use super::End;
+use super::channel::Kind;
 use crate::waiters::{Woken, wake};
 use crate::word::{SLEEP_FENCE, Span, full_fence};
 
@@ -129,7 +130,7 @@ impl<P: Platform> End<P> {
             };
             channel.outbox.cancel(blocks, block);
             if is_up {
-                channel.places(&self.cache)
+                channel.wakers(Kind::Place, false, &self.cache)
             } else {
                 Woken::default()
             }
@@ -304,26 +305,25 @@ impl<P: Platform> End<P> {
             if over || (is_up && !is_still_up) {
                 return (None, Default::default(), true);
             }
-            let evicted = match what {
+            let (kind, reserve) = match what {
                 What::Packets(count) => {
                     // Who waits for fewer decides.
-                    let others = channel.wanted.min(count);
-                    channel.wanted = match channel.for_packet.is_empty() {
-                        true => count,
-                        false => others,
+                    let is_alone = channel.waiters[Kind::Packet as usize].is_empty();
+                    channel.wanted = if is_alone {
+                        count
+                    } else {
+                        channel.wanted.min(count)
                     };
                     channel.inbox.arm(channel.wanted);
-                    channel.for_packet.add(&mut mine, 0)
+                    (Kind::Packet, 0)
                 }
-                What::Place(reserve) => {
-                    channel.outbox.arm();
-                    channel.for_place.add(&mut mine, u32::from(reserve))
-                }
-                What::Reply => {
-                    channel.outbox.arm();
-                    channel.for_reply.add(&mut mine, 0)
-                }
+                What::Place(reserve) => (Kind::Place, u32::from(reserve)),
+                What::Reply => (Kind::Reply, 0),
             };
+            if !matches!(kind, Kind::Packet) {
+                channel.outbox.arm();
+            }
+            let evicted = channel.waiters[kind as usize].add(&mut mine, reserve);
             if !is_up {
                 // Who waits is woken when the link comes up.
                 return (evicted, Default::default(), false);
@@ -334,11 +334,7 @@ impl<P: Platform> End<P> {
             } else {
                 full_fence(SLEEP_FENCE);
             }
-            let woken = match what {
-                What::Packets(_) => channel.packets(&self.cache),
-                What::Place(_) => channel.places(&self.cache),
-                What::Reply => channel.replies(&self.cache),
-            };
+            let woken = channel.wakers(kind, false, &self.cache);
             (evicted, woken, false)
         });
         if let Some(evicted) = evicted {
