@@ -7,7 +7,7 @@
 
 use super::layout::entry::{BLOCK, FLAGS, LEN, SEQUENCE};
 use super::port::Cache;
-use crate::word::{ENTRY_LOAD, ENTRY_STORE, RingArea};
+use crate::word::{ENTRY_LOAD, ENTRY_STORE, RESET_STORE, RingArea};
 
 /// What an entry says. Of a foreign one nothing is checked yet.
 #[derive(Clone, Copy, Debug)]
@@ -45,14 +45,17 @@ impl RingWriter {
     }
 
     /// Empties the ring for a new session. Its steps are bounded by the own capacity.
+    ///
+    /// The peer may be reading at this moment, in the session before: whoever sees an emptied entry
+    /// sees the new session as well, and an entry that was found there keeps its length and flags.
+    /// The block's tag goes, so that no position of 2^32 takes what stood there for its own.
     pub(super) fn reset(&mut self, cache: &impl Cache) {
         let capacity = self.area.capacity();
         for position in 0..capacity {
             let words = self.area.entry(position);
-            words[SEQUENCE].set(position.wrapping_add(1).wrapping_sub(capacity));
-            words[BLOCK].set(0);
-            words[LEN].set(0);
-            words[FLAGS].set(0);
+            words[BLOCK].store(0, RESET_STORE);
+            let last_lap = position.wrapping_add(1).wrapping_sub(capacity);
+            words[SEQUENCE].store(last_lap, RESET_STORE);
             let (at, len) = self.area.bytes(position);
             cache.clean(at, len);
         }

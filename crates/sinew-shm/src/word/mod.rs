@@ -59,6 +59,12 @@ pub(crate) const SLEEP_FENCE: Point = Point::new("sleep_fence", Ordering::SeqCst
 pub(crate) const PUBLISH_FENCE: Point = Point::new("publish_fence", Ordering::SeqCst);
 /// Between domains: the same for a return.
 pub(crate) const RETURN_LOOK_FENCE: Point = Point::new("return_look_fence", Ordering::SeqCst);
+/// Between domains, side that opens: its new session happens before its ring is empty. Pairs with
+/// [`ENTRY_LOAD`], and with [`JUDGE_FENCE`] where a word of the entry was read without order.
+pub(crate) const RESET_STORE: Point = Point::new("reset_store", Ordering::Release);
+/// Between domains, side that found something wrong in a ring: that look before its look at the
+/// peer's session, so that a restart is not taken for a violation.
+pub(crate) const JUDGE_FENCE: Point = Point::new("judge_fence", Ordering::SeqCst);
 /// Session: what is opened, acknowledged or taken down happens before the word that says so.
 pub(crate) const SESSION_STORE: Point = Point::new("session_store", Ordering::Release);
 /// Session: pairs with [`SESSION_STORE`].
@@ -85,12 +91,14 @@ pub const MUTANTS: [&str; 10] = [
 
 /// The points between domains; see [`MUTANTS`].
 #[cfg(loom)]
-pub const DOMAIN_MUTANTS: [&str; 9] = [
+pub const DOMAIN_MUTANTS: [&str; 11] = [
     ENTRY_STORE.name,
     ENTRY_LOAD.name,
     SLEEP_FENCE.name,
     PUBLISH_FENCE.name,
     RETURN_LOOK_FENCE.name,
+    RESET_STORE.name,
+    JUDGE_FENCE.name,
     SESSION_STORE.name,
     SESSION_LOAD.name,
     FILTER_STORE.name,

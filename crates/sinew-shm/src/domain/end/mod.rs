@@ -348,6 +348,7 @@ impl<P: Platform> End<P> {
                 After {
                     ring: true,
                     wake: true,
+                    ..After::default()
                 }
             }
             _ => After::default(),

@@ -9,6 +9,7 @@ use super::super::{Lost, Violation};
 use super::channel::{ChannelEnd, Kind};
 use super::{Memory, Options, Slot, Status};
 use crate::waiters::Woken;
+use crate::word::{JUDGE_FENCE, full_fence};
 
 pub(super) struct Inner<P: Platform> {
     pub(super) session: Session,
@@ -42,12 +43,15 @@ pub(super) struct Inner<P: Platform> {
 pub(super) struct After {
     pub(super) ring: bool,
     pub(super) wake: bool,
+    /// The peer was changing its session at this moment.
+    pub(super) is_unsure: bool,
 }
 
 impl After {
     pub(super) fn add(&mut self, other: After) {
         self.ring |= other.ring;
         self.wake |= other.wake;
+        self.is_unsure |= other.is_unsure;
     }
 }
 
@@ -147,7 +151,10 @@ impl<P: Platform> Inner<P> {
                     .look(&self.config, self.role, self.hash, &self.memory.peer, cache);
             let was_up = self.status == Status::Up;
             match seen {
-                Seen::Later => return after,
+                Seen::Later => {
+                    after.is_unsure = true;
+                    return after;
+                }
                 Seen::Up { draining } => {
                     after.wake = !was_up;
                     self.is_draining |= draining;
@@ -204,6 +211,7 @@ impl<P: Platform> Inner<P> {
         After {
             ring: true,
             wake: true,
+            ..After::default()
         }
     }
 
@@ -215,8 +223,8 @@ impl<P: Platform> Inner<P> {
         self.rest = Some(lost);
         self.set(Status::Up);
         After {
-            ring: false,
             wake: true,
+            ..After::default()
         }
     }
 
@@ -276,6 +284,22 @@ impl<P: Platform> Inner<P> {
         }
     }
 
+    /// Looks whether what was found wrong is a restart of the peer, and judges it if it is none.
+    pub(super) fn judge(
+        &mut self,
+        (slot, pairing): (u16, u32),
+        violation: Violation,
+        is_trusted: bool,
+        cache: &P::Cache,
+    ) -> After {
+        full_fence(JUDGE_FENCE);
+        let mut after = self.step(is_trusted, cache);
+        if self.live == pairing && !after.is_unsure {
+            after.add(self.violated(slot, violation, cache));
+        }
+        after
+    }
+
     /// Counts a violation, and stops where that is the policy: then everybody is to be told.
     pub(super) fn violated(&mut self, slot: u16, violation: Violation, cache: &P::Cache) -> After {
         let mut id = 0;
@@ -295,6 +319,7 @@ impl<P: Platform> Inner<P> {
         After {
             ring: true,
             wake: true,
+            ..After::default()
         }
     }
 
@@ -320,10 +345,7 @@ impl<P: Platform> Inner<P> {
                 && channel.inbox.held() == 0
                 && !(is_up && channel.inbox.has_news(1, cache));
             if let Some(violation) = violation {
-                after.add(self.step(is_trusted, cache));
-                if self.status == Status::Up && self.pairing == pairing {
-                    after.add(self.violated(slot as u16, violation, cache));
-                }
+                after.add(self.judge((slot as u16, pairing), violation, is_trusted, cache));
             }
         }
         (is_drained, after)
@@ -339,6 +361,7 @@ impl<P: Platform> Inner<P> {
         After {
             ring: true,
             wake: true,
+            ..After::default()
         }
     }
 

@@ -367,12 +367,12 @@ impl<P: Platform> End<P> {
     fn slow(&self, slot: u16, pairing: u32, slow: Slow) -> Result<(), Lost> {
         let cache = &self.cache;
         let (after, result) = self.locked(|inner| {
-            let mut after = inner.step(self.is_trusted, cache);
-            if let Slow::Violation(violation) = slow
-                && inner.live == pairing
-            {
-                after.add(inner.violated(slot, violation, cache));
-            }
+            let after = match slow {
+                Slow::Violation(violation) => {
+                    inner.judge((slot, pairing), violation, self.is_trusted, cache)
+                }
+                _ => inner.step(self.is_trusted, cache),
+            };
             // What is left of an ended peer may be on another channel.
             let result = inner.check(pairing).and(inner.rest.map_or(Ok(()), Err));
             (after, result)
