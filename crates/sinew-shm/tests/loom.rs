@@ -4,41 +4,24 @@
 //! `RUSTFLAGS="--cfg loom" cargo test -p sinew-shm --release --test loom`
 #![cfg(loom)]
 
+#[path = "support/loom.rs"]
+mod support;
+
 use std::future::poll_fn;
-use std::sync::OnceLock;
 use std::task::{Context, Poll};
 
 use loom::cell::UnsafeCell;
 use loom::future::block_on;
-use loom::sync::{Arc, Mutex};
+use loom::sync::Arc;
 use loom::thread;
-use sinew_shm::{Bell, Closed, Handle, Lock, MUTANTS, Queue, Receiver, Refused, Sender};
-
-/// Loom's mutex, made at its first use, since it cannot be made in a constant.
-struct LoomLock(OnceLock<Mutex<()>>);
-
-// SAFETY: a mutex excludes the others and orders its holders.
-unsafe impl Lock for LoomLock {
-    const NEW: Self = LoomLock(OnceLock::new());
-
-    fn with<R>(&self, f: impl FnOnce() -> R) -> R {
-        let _held = self.0.get_or_init(|| Mutex::new(())).lock().unwrap();
-        f()
-    }
-}
+use sinew_shm::{Bell, Closed, Handle, MUTANTS, Queue, Receiver, Refused, Sender};
+use support::{LoomLock, explore, passes_without};
 
 type Queued<const BLOCKS: usize> = Queue<LoomLock, BLOCKS, 4>;
 type Ends<const BLOCKS: usize> = (Sender<LoomLock, BLOCKS, 4>, Receiver<LoomLock, BLOCKS, 4>);
 
 fn open<const BLOCKS: usize>() -> Ends<BLOCKS> {
     Box::leak(Box::new(Queued::new())).split().unwrap()
-}
-
-/// Explores every interleaving with up to `preemptions` forced switches.
-fn explore(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(preemptions);
-    builder.check(model);
 }
 
 fn try_send<const BLOCKS: usize>(
@@ -247,15 +230,10 @@ fn taken_bell_shows_what_came_before_the_ring() {
 /// Runs this program once for each synchronisation point, weakened: some test must fail.
 #[test]
 fn each_weakened_point_is_found() {
-    let this = "each_weakened_point_is_found";
-    let program = std::env::current_exe().unwrap();
+    let others = ["--skip", "each_weakened_point_is_found"];
     let unfound: Vec<_> = MUTANTS
         .into_iter()
-        .filter(|mutant| {
-            let mut run = std::process::Command::new(&program);
-            run.args(["--skip", this]).env("SINEW_MUTANT", mutant);
-            run.output().unwrap().status.success()
-        })
+        .filter(|point| passes_without(point, &others))
         .collect();
     assert!(unfound.is_empty(), "no test needs {unfound:?}");
 }

@@ -109,6 +109,26 @@ impl Segment {
         }
     }
 
+    /// Frees what [`Segment::from_lines`] made, and the lines: a model makes thousands.
+    ///
+    /// # Safety
+    /// The lines came from a leaked `Box<[Line]>`, and no copy of this segment is used any more.
+    #[cfg(loom)]
+    #[doc(hidden)]
+    pub unsafe fn free(self) {
+        use std::boxed::Box;
+        let len = self.len as usize;
+        let words = NonNull::slice_from_raw_parts(self.words, len / 4);
+        let uses = NonNull::slice_from_raw_parts(self.uses, len / 64);
+        let lines = NonNull::slice_from_raw_parts(self.bytes.cast::<Line>(), len / Line::SIZE);
+        // SAFETY: the first two are the boxes of `from_lines`; the rest is as the caller says.
+        unsafe {
+            drop(Box::from_raw(words.as_ptr()));
+            drop(Box::from_raw(uses.as_ptr()));
+            drop(Box::from_raw(lines.as_ptr()));
+        }
+    }
+
     /// Bytes of it.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
