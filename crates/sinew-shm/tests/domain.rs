@@ -128,6 +128,14 @@ fn a_restart_is_told_and_every_block_comes_back() {
 }
 
 #[test]
+fn a_packet_that_never_fits_is_refused_as_such_before_the_peer_is_there() {
+    let (first, _second) = open(ONE);
+    let there = Sender::new(&first, 1).unwrap();
+    assert_eq!(there.send(&[0; 100]), Err(Refused::Full));
+    assert_eq!(there.send(&[0; 101]), Err(Refused::TooLarge));
+}
+
+#[test]
 fn what_a_peer_sent_before_it_closed_can_still_be_received() {
     for told in [false, true] {
         let (first, second) = up(ONE);

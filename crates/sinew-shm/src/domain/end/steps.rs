@@ -79,7 +79,11 @@ impl<P: Platform> End<P> {
             let (channel, blocks) = inner.channel(usize::from(slot)).ok_or(Slow::Look)?;
             Ok(channel.outbox.take(blocks, min, reserve, &self.cache)?)
         });
-        taken.map_err(|slow| self.refused(slot, pairing, slow))
+        taken.map_err(|slow| match self.refused(slot, pairing, slow) {
+            // Waiting does not help, also while nobody is there.
+            Refused::Full if min > self.sizes(slot).0 as usize => Refused::TooLarge,
+            refused => refused,
+        })
     }
 
     /// Publishes a taken block, and rings the peer if `flush` and it waits. `false` where the
