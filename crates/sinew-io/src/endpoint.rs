@@ -11,6 +11,7 @@
 //! | `channel=N` | all; 1 to 4,294,967,295 | 1 |
 //! | `mtu=N` | all; 64 to 4,096 bytes per packet | 1,024 |
 //! | `baud=N` | serial | 115,200 |
+//! | `spin=N` | shm; 0 to 1,000 microseconds of looking before a sleep | 0 on one processor, else 50 |
 //!
 //! IPv6 addresses stand in brackets: `tcp:[::1]:4000`. A path or command that contains a `?` ends
 //! in one more. `stdio:` is the other end of `exec:`: the own standard input and output.
@@ -18,6 +19,7 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 use sinew::frame::Framing;
 
@@ -29,6 +31,8 @@ pub const MIN_MTU: usize = 64;
 pub const MAX_MTU: usize = 4096;
 /// The speed of a serial line where an endpoint names none.
 pub const DEFAULT_BAUD: u32 = 115_200;
+/// The longest time to look before a sleep that an endpoint may name.
+pub const MAX_SPIN: Duration = Duration::from_millis(1);
 
 /// A place to connect to or to serve at, with its options.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -40,8 +44,11 @@ pub struct Endpoint {
     /// The channel id of calls.
     pub channel: u32,
     /// The largest packet in bytes. Both sides should agree; a larger packet is counted and
-    /// dropped.
+    /// dropped. Over shared memory both sides must have the same.
     pub mtu: usize,
+    /// Over shared memory: how long a thread that waits looks for a packet before it sleeps, in
+    /// whole microseconds, at most [`MAX_SPIN`]; `None` leaves it to the number of processors.
+    pub spin: Option<Duration>,
 }
 
 /// The carrier of an [`Endpoint`].
@@ -78,6 +85,7 @@ impl From<Address> for Endpoint {
             framing: Framing::HDLC,
             channel: 1,
             mtu: DEFAULT_MTU,
+            spin: None,
         }
     }
 }
@@ -107,7 +115,7 @@ impl fmt::Display for EndpointError {
             EndpointError::Kind(text) => write!(
                 f,
                 "`{text}` is no endpoint: write tcp:HOST:PORT, udp:HOST:PORT, unix:PATH, \
-                 serial:PATH, exec:COMMAND or stdio:"
+                 serial:PATH, shm:PATH, exec:COMMAND or stdio:"
             ),
             EndpointError::HostPort(text) => write!(
                 f,
@@ -120,7 +128,7 @@ impl fmt::Display for EndpointError {
             }
             EndpointError::Option(text) => write!(
                 f,
-                "there is no option `{text}`: known are frame, channel, mtu and baud; a path or \
+                "there is no option `{text}`: known are frame, channel, mtu, baud and spin; a path or \
                  command that contains a `?` must end in one more"
             ),
             EndpointError::Misplaced(option) => {
@@ -134,6 +142,7 @@ impl fmt::Display for EndpointError {
                     "frame" => "hdlc, len or cobs",
                     "channel" => "1 to 4294967295",
                     "mtu" => "64 to 4096 bytes",
+                    "spin" => "0 to 1000 microseconds",
                     _ => "a speed in baud, for example 115200",
                 };
                 write!(
@@ -221,6 +230,14 @@ impl Endpoint {
                 }
                 _ => return Err(EndpointError::Misplaced("baud")),
             },
+            "spin" if !matches!(self.address, Address::Shm(_)) => {
+                return Err(EndpointError::Misplaced("spin"));
+            }
+            "spin" => {
+                let spin = value.parse().ok().map(Duration::from_micros);
+                let spin = spin.filter(|&spin| spin <= MAX_SPIN);
+                self.spin = Some(spin.ok_or_else(|| bad("spin"))?);
+            }
             _ => return Err(EndpointError::Option(option.to_string())),
         }
         Ok(())
@@ -278,6 +295,9 @@ impl fmt::Display for Endpoint {
         {
             options.push(format!("baud={baud}"));
         }
+        if let Some(spin) = self.spin {
+            options.push(format!("spin={}", spin.as_micros()));
+        }
         let place = self.address.to_string();
         let mark = if options.is_empty() && !place.contains('?') {
             ""
@@ -304,6 +324,7 @@ mod tests {
             "exec:qemu -serial stdio 'a ? b'?channel=3",
             "stdio:",
             "shm:/dev/shm/x",
+            "shm:/run/sinew.sock?mtu=512&spin=0",
         ] {
             let endpoint: Endpoint = text.parse().unwrap();
             assert_eq!(endpoint.to_string(), text);
@@ -340,6 +361,8 @@ mod tests {
         assert_eq!(error("unix:/x?frame=ppp"), Value("frame", "ppp".into()));
         assert_eq!(error("unix:/x?channel=0"), Value("channel", "0".into()));
         assert_eq!(error("unix:/x?mtu=9999"), Value("mtu", "9999".into()));
+        assert_eq!(error("unix:/x?spin=5"), Misplaced("spin"));
+        assert_eq!(error("shm:/x?spin=1001"), Value("spin", "1001".into()));
         assert_eq!(error("serial:/x?baud=fast"), Value("baud", "fast".into()));
     }
 }

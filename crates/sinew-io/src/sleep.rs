@@ -63,6 +63,12 @@ impl Sleeper {
         }
     }
 
+    /// Whether the waker was called since the last sleep.
+    pub(crate) fn is_rung(&self) -> bool {
+        let rung = |bell: &Arc<EventBell>| bell.rung.load(Ordering::Relaxed);
+        self.bell.as_ref().is_some_and(rung)
+    }
+
     pub(crate) fn waker(&mut self) -> Waker {
         self.bell
             .get_or_insert_with(|| Arc::new(EventBell::new()))

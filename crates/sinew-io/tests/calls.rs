@@ -98,6 +98,25 @@ fn all_kinds_over_unix() {
 }
 
 #[test]
+fn all_kinds_over_shared_memory() {
+    serves_all_kinds("shm");
+}
+
+#[test]
+fn threads_that_look_before_they_sleep_and_such_that_do_not_serve_each_other() {
+    for (server_spins, client_spins) in [(0, 1000), (1000, 0), (1000, 1000)] {
+        let path = fresh_path("sock");
+        let at = |spin| -> Endpoint {
+            let at = format!("shm:{}?spin={spin}&mtu=256&channel=7", path.display());
+            at.parse().unwrap()
+        };
+        let server = server();
+        let _listening = server.listen(&at(server_spins)).unwrap();
+        all_kinds(&connect(&at(client_spins)).unwrap(), 200);
+    }
+}
+
+#[test]
 fn all_kinds_over_udp() {
     serves_all_kinds("udp");
 }
@@ -112,10 +131,10 @@ fn all_kinds_over_a_serial_line() {
 
 #[test]
 fn several_clients_at_once_and_one_after_another() {
-    for kind in ["tcp", "unix", "udp"] {
+    for kind in ["tcp", "unix", "udp", "shm"] {
         let (_server, listening) = listen(kind);
         for _ in 0..3 {
-            let clients: Vec<_> = (0..4)
+            let clients: Vec<_> = (0..8)
                 .map(|_| connect(listening.endpoint()).unwrap())
                 .collect();
             for client in &clients {

@@ -4,14 +4,18 @@ mod support;
 
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::Duration;
 
 use sinew::frame::Framing;
 use sinew::link::conformance::{End, Harness, run};
 use sinew::link::{Rx, Tx};
 use sinew_io::bytes::ByteLink;
 use sinew_io::open::serial;
+use sinew_io::shm::process::ProcessLink;
 use sinew_io::udp::UdpLink;
 use sinew_io::{shm, threads};
+use sinew_shm::domain::Status;
+use sinew_shm::linux::link::{Link, Options};
 
 /// A carrier that gives a new pair of links whenever it is asked.
 struct Carrier<F> {
@@ -149,6 +153,22 @@ fn shared_memory_between_threads() {
     passes(|| {
         let (near, far) = shm::threads::link().unwrap();
         [near.split(), far.split()]
+    });
+}
+
+#[test]
+fn shared_memory_between_processes() {
+    // The link is the same where both processes are this one.
+    passes(|| {
+        let config = shm::config::calls(256);
+        let (near, far) = Link::pair(config, Options::default()).unwrap();
+        // It is up when each side has seen the other.
+        let looks = [&near, &far, &near].map(Link::on_ready);
+        assert_eq!(looks[1..], [Status::Up; 2]);
+        [near, far].map(|link| {
+            let link = ProcessLink::new(link, shm::config::CHANNEL, Duration::ZERO);
+            link.unwrap().split().unwrap()
+        })
     });
 }
 

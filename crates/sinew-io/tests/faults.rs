@@ -24,7 +24,7 @@ fn until(mut done: impl FnMut() -> bool) {
 
 fn path_of(endpoint: &Endpoint) -> &std::path::Path {
     match &endpoint.address {
-        Address::Unix(path) => path,
+        Address::Unix(path) | Address::Shm(path) => path,
         other => panic!("{other}"),
     }
 }
@@ -131,7 +131,13 @@ fn flood_of_a_client_that_does_not_read_is_stopped_by_the_link() {
 
 #[test]
 fn calls_of_a_client_that_vanishes_are_ended() {
-    let (server, listening) = listen("tcp");
+    for kind in ["tcp", "shm"] {
+        calls_of_clients_that_vanish_are_ended(kind);
+    }
+}
+
+fn calls_of_clients_that_vanish_are_ended(kind: &str) {
+    let (server, listening) = listen(kind);
     for _ in 0..5 {
         let client = connect(listening.endpoint()).unwrap();
         let mut kinds = kinds::Client(&client);
@@ -152,7 +158,7 @@ fn calls_of_a_client_that_vanishes_are_ended() {
 
 #[test]
 fn cancelled_stream_ends_at_the_server() {
-    for kind in ["tcp", "unix", "udp"] {
+    for kind in ["tcp", "unix", "udp", "shm"] {
         let (server, listening) = listen(kind);
         let client = connect(listening.endpoint()).unwrap();
         let count = kinds::Client(&client).count(&Num { n: u32::MAX }).unwrap();
@@ -164,14 +170,16 @@ fn cancelled_stream_ends_at_the_server() {
 
 #[test]
 fn call_that_the_server_ends_is_ended_at_the_client() {
-    let (server, listening) = listen("unix");
-    server.set_lifetime(Duration::from_millis(20));
-    let client = connect(listening.endpoint()).unwrap();
-    let mut sum = kinds::Client(&client).sum().unwrap();
-    sum.send(&Num { n: 1 }).unwrap();
-    until(|| server.stats().expired == 1);
-    let gone = Err(CallError::Status(Status::DEADLINE_EXCEEDED));
-    assert_eq!(sum.finish_and_wait(), gone);
+    for kind in ["unix", "shm"] {
+        let (server, listening) = listen(kind);
+        server.set_lifetime(Duration::from_millis(20));
+        let client = connect(listening.endpoint()).unwrap();
+        let mut sum = kinds::Client(&client).sum().unwrap();
+        sum.send(&Num { n: 1 }).unwrap();
+        until(|| server.stats().expired == 1);
+        let gone = Err(CallError::Status(Status::DEADLINE_EXCEEDED));
+        assert_eq!(sum.finish_and_wait(), gone);
+    }
 }
 
 #[test]
@@ -191,7 +199,13 @@ fn every_call_has_a_deadline() {
 
 #[test]
 fn stream_that_is_not_read_is_ended_with_overrun() {
-    let (server, listening) = listen("unix");
+    for kind in ["unix", "shm"] {
+        unread_stream_ends(kind);
+    }
+}
+
+fn unread_stream_ends(kind: &str) {
+    let (server, listening) = listen(kind);
     let link = open(listening.endpoint()).unwrap();
     let client: Client<_, 4, 64> = Client::with_capacities(link, 1);
     let mut kinds = kinds::Client(&client);
@@ -214,7 +228,7 @@ fn stream_that_is_not_read_is_ended_with_overrun() {
 
 #[test]
 fn bulk_stream_does_not_hold_up_a_unary_call() {
-    for kind in ["tcp", "unix"] {
+    for kind in ["tcp", "unix", "shm"] {
         let (_server, listening) = listen(kind);
         let link = open(listening.endpoint()).unwrap();
         let client: Client<_, 4, { 1 << 16 }> = Client::with_capacities(link, 1);
@@ -253,7 +267,13 @@ fn one_client_too_many_is_refused_and_counted() {
 
 #[test]
 fn calls_in_flight_end_when_the_server_stops_and_new_ones_reach_the_next_server() {
-    let endpoint = fresh_endpoint("unix");
+    for kind in ["unix", "shm"] {
+        next_server_is_reached(kind);
+    }
+}
+
+fn next_server_is_reached(kind: &str) {
+    let endpoint = fresh_endpoint(kind);
     let backoff = Backoff {
         min: Duration::from_millis(1),
         max: Duration::from_millis(10),
@@ -289,7 +309,13 @@ fn calls_in_flight_end_when_the_server_stops_and_new_ones_reach_the_next_server(
 
 #[test]
 fn reconnecting_client_without_calls_in_flight_loses_none() {
-    let endpoint = fresh_endpoint("unix");
+    for kind in ["unix", "shm"] {
+        no_call_is_lost(kind);
+    }
+}
+
+fn no_call_is_lost(kind: &str) {
+    let endpoint = fresh_endpoint(kind);
     let backoff = Backoff {
         min: Duration::from_millis(1),
         max: Duration::from_millis(10),
@@ -304,7 +330,13 @@ fn reconnecting_client_without_calls_in_flight_loses_none() {
 
 #[test]
 fn socket_left_behind_is_replaced_and_one_in_use_is_not() {
-    let endpoint = fresh_endpoint("unix");
+    for kind in ["unix", "shm"] {
+        only_what_is_left_behind_is_replaced(kind);
+    }
+}
+
+fn only_what_is_left_behind_is_replaced(kind: &str) {
+    let endpoint = fresh_endpoint(kind);
     drop(UnixListener::bind(path_of(&endpoint)).unwrap());
     let first = server().listen(&endpoint).unwrap();
     assert!(matches!(
@@ -337,9 +369,15 @@ fn errors_of_connecting_name_their_cause() {
         ConnectError::WrongKind(_)
     ));
     assert!(matches!(
-        error("shm:/dev/shm/x"),
-        ConnectError::Unsupported(_)
+        error("shm:/nowhere/at/all"),
+        ConnectError::NoServer(_)
     ));
+    // A server of the other kind of socket.
+    for (served, called) in [("unix", "shm"), ("shm", "unix")] {
+        let (_server, listening) = listen(served);
+        let at = listening.endpoint().to_string().replace(served, called);
+        assert!(matches!(error(&at), ConnectError::WrongKind(_)), "{at}");
+    }
     let free = std::net::TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()

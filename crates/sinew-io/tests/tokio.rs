@@ -33,7 +33,7 @@ async fn all_kinds(client: &AsyncClient, items: u32) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn all_kinds_over_every_carrier() {
     // Datagrams are lost where they come faster than they are read.
-    for (kind, items) in [("tcp", 1000), ("unix", 1000), ("udp", 10)] {
+    for (kind, items) in [("tcp", 1000), ("unix", 1000), ("shm", 1000), ("udp", 10)] {
         let (_server, listening) = listen(kind);
         all_kinds(&connect(listening.endpoint()).await.unwrap(), items).await;
     }
@@ -78,7 +78,13 @@ async fn client_and_server_in_one_runtime_thread() {
 
 #[tokio::test]
 async fn cancelled_call_ends_at_the_server() {
-    let (server, listening) = listen("unix");
+    for kind in ["unix", "shm"] {
+        cancels(kind).await;
+    }
+}
+
+async fn cancels(kind: &str) {
+    let (server, listening) = listen(kind);
     let client = connect(listening.endpoint()).await.unwrap();
     let count = kinds::AsyncClient(&client)
         .count(&Num { n: u32::MAX })

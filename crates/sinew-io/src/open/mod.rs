@@ -13,11 +13,13 @@ use std::time::Duration;
 
 use rustix::net::sockopt;
 use sinew::link::{Rx, Tx};
+use sinew_shm::linux::exchange::Refusal;
 
 use crate::bytes::ByteLink;
 use crate::client::Client;
 use crate::endpoint::{Address, Endpoint};
 use crate::link::{AnyLink, Erased};
+use crate::shm::dial;
 use crate::udp::UdpLink;
 
 mod exec;
@@ -45,14 +47,15 @@ pub enum ConnectError {
     TimedOut(Endpoint),
     /// The operating system refuses access.
     Permission(Endpoint),
-    /// The device is in use by another program.
+    /// The device is in use by another program, or the server over shared memory has too many
+    /// clients.
     Busy(Endpoint),
     /// The path is no socket, or no serial device.
     WrongKind(Endpoint),
     /// The serial device does not know this speed.
     Baud(Endpoint, u32),
-    /// This build cannot open shared memory.
-    Unsupported(Endpoint),
+    /// The two sides of shared memory do not fit: what differs.
+    Differs(Endpoint, Refusal),
     /// Something else went wrong.
     Io(Endpoint, io::Error),
 }
@@ -77,6 +80,11 @@ impl fmt::Display for ConnectError {
                      {at}`)"
                 ),
             },
+            ConnectError::TimedOut(at) if matches!(at.address, Address::Shm(_)) => write!(
+                f,
+                "{at}: the server does not answer within {} s: it is stopped, or overloaded",
+                CONNECT_TIMEOUT.as_secs()
+            ),
             ConnectError::TimedOut(at) => write!(
                 f,
                 "{at}: no answer within {} s: check the address, the route and the firewall",
@@ -93,6 +101,9 @@ impl fmt::Display for ConnectError {
                     "{at}: access denied: check the owner and the mode of the path"
                 ),
             },
+            ConnectError::Busy(at) if matches!(at.address, Address::Shm(_)) => {
+                write!(f, "{at}: the server has too many clients: end one of them")
+            }
             ConnectError::Busy(at) => {
                 write!(f, "{at}: another program has it open: end that program")
             }
@@ -106,9 +117,10 @@ impl fmt::Display for ConnectError {
                     "{at}: the device does not know the speed of {baud} baud: choose another"
                 )
             }
-            ConnectError::Unsupported(at) => write!(
+            ConnectError::Differs(at, refusal) => write!(
                 f,
-                "{at}: shared memory is not supported by this version: use unix: between processes"
+                "{at}: the two sides do not fit ({refusal}): give both the same mtu, and build both \
+                 from the same release"
             ),
             ConnectError::Io(at, error) => write!(f, "{at}: {error}"),
         }
@@ -126,7 +138,7 @@ impl fmt::Debug for ConnectError {
 impl std::error::Error for ConnectError {}
 
 impl ConnectError {
-    fn new(at: &Endpoint, error: io::Error) -> ConnectError {
+    pub(crate) fn new(at: &Endpoint, error: io::Error) -> ConnectError {
         use io::ErrorKind::*;
         use rustix::io::Errno;
         let at = at.clone();
@@ -152,10 +164,11 @@ pub fn connect(endpoint: &Endpoint) -> Result<Client<AnyLink>, ConnectError> {
 
 /// The link that the endpoint names, as its client.
 pub fn open(endpoint: &Endpoint) -> Result<AnyLink, ConnectError> {
-    if let Address::Udp(host, port) = &endpoint.address {
-        return Ok(Box::new(Erased(open_udp_link(endpoint, host, *port)?)));
-    }
-    Ok(Box::new(Erased(open_bytes(endpoint)?)))
+    Ok(match &endpoint.address {
+        Address::Udp(host, port) => Box::new(Erased(open_udp_link(endpoint, host, *port)?)),
+        Address::Shm(path) => Box::new(Erased(dial::open(endpoint, path)?)),
+        _ => Box::new(Erased(open_bytes(endpoint)?)),
+    })
 }
 
 /// Owned halves of a link, for drivers that arm them.
@@ -170,13 +183,17 @@ pub struct Halves {
 
 /// As [`open`], but gives the halves.
 pub fn open_halves(endpoint: &Endpoint) -> Result<Halves, ConnectError> {
-    if let Address::Udp(host, port) = &endpoint.address {
-        let (tx, rx) = open_udp_link(endpoint, host, *port)?.split();
-        return Ok(Halves {
-            tx: Box::new(tx),
-            rx: Box::new(rx),
-            keep: None,
-        });
+    match &endpoint.address {
+        Address::Udp(host, port) => {
+            let (tx, rx) = open_udp_link(endpoint, host, *port)?.split();
+            return Ok(Halves {
+                tx: Box::new(tx),
+                rx: Box::new(rx),
+                keep: None,
+            });
+        }
+        Address::Shm(path) => return dial::open_halves(endpoint, path),
+        _ => {}
     }
     let (tx, rx, keep) = open_bytes(endpoint)?.split();
     Ok(Halves {
@@ -202,9 +219,8 @@ pub(crate) fn open_bytes(endpoint: &Endpoint) -> Result<ByteLink, ConnectError> 
         }
         Address::Exec(command) => exec::start(command, framing, mtu),
         Address::Stdio => stdio(framing, mtu),
-        Address::Shm(_) | Address::Udp(..) => {
-            return Err(ConnectError::Unsupported(endpoint.clone()));
-        }
+        // They carry packets, and are opened elsewhere.
+        Address::Shm(_) | Address::Udp(..) => Err(io::ErrorKind::Unsupported.into()),
     }
     .map_err(fail)
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::fs;
 use std::io;
 use std::net::TcpListener;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -13,6 +13,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use sinew::rpc::Service;
+use sinew_shm::linux::exchange::ExchangeError;
+use sinew_shm::linux::link::{LinkError, Listener};
 
 use super::control::Control;
 use super::{Server, udp};
@@ -20,11 +22,20 @@ use crate::bytes::ByteLink;
 use crate::endpoint::{Address, Endpoint};
 use crate::link::Link;
 use crate::open::{self, ConnectError};
+use crate::shm::dial;
+use crate::shm::greet::{Greeted, HangUp, Shown, greet};
 use crate::sleep::{Sleeper, reading};
 
 /// Clients that may wait to be accepted; the system may allow fewer. One that comes to a full queue
 /// over TCP tries again only after a second.
 const BACKLOG: i32 = 4096;
+
+/// Threads beyond those of the links: for observers of shared memory, and for clients that have not
+/// said yet what they want, or that are being refused.
+const SPARE: usize = 8;
+
+/// What is done with one who has connected.
+type Job = Box<dyn FnOnce() + Send>;
 
 /// Why an endpoint cannot be served.
 pub enum ListenError {
@@ -144,8 +155,28 @@ impl<S: Service + Send + 'static, const CALLS: usize> Server<S, CALLS> {
                 endpoint.address = Address::Tcp(host.clone(), port);
                 listener.set_nonblocking(true).map_err(fail)?;
                 Box::new(move || {
-                    let accept = || open::tcp_link(listener.accept()?.0, &at);
-                    server.accept(&inner, listener.as_fd(), at.channel, accept);
+                    let accept = || {
+                        let link = open::tcp_link(listener.accept()?.0, &at)?;
+                        Ok(server.job(&inner, link, at.channel))
+                    };
+                    server.accept(&inner, listener.as_fd(), accept);
+                })
+            }
+            Address::Shm(path) => {
+                let listener = Listener::bind(path).map_err(|error| match error {
+                    LinkError::Socket(error) => fail(error),
+                    error => dial::refused(&endpoint, error).into(),
+                })?;
+                let shown = Arc::new(Shown::default());
+                Box::new(move || {
+                    let accept = || {
+                        let socket = listener.take()?;
+                        let (server, control) = (server.clone(), inner.clone());
+                        let (at, shown) = (at.clone(), shown.clone());
+                        let job = move || server.serve_shm(&control, socket, &at, &shown);
+                        Ok(Box::new(job) as Job)
+                    };
+                    server.accept(&inner, listener.as_fd(), accept);
                 })
             }
             Address::Unix(path) => {
@@ -154,8 +185,11 @@ impl<S: Service + Send + 'static, const CALLS: usize> Server<S, CALLS> {
                 listener.set_nonblocking(true).map_err(fail)?;
                 Box::new(move || {
                     let _path = path;
-                    let accept = || open::unix_link(listener.accept()?.0, &at);
-                    server.accept(&inner, listener.as_fd(), at.channel, accept);
+                    let accept = || {
+                        let link = open::unix_link(listener.accept()?.0, &at)?;
+                        Ok(server.job(&inner, link, at.channel))
+                    };
+                    server.accept(&inner, listener.as_fd(), accept);
                 })
             }
             Address::Udp(host, port) => {
@@ -188,8 +222,7 @@ impl<S: Service + Send + 'static, const CALLS: usize> Server<S, CALLS> {
         &self,
         control: &Arc<Control>,
         listener: BorrowedFd<'_>,
-        channel: u32,
-        accept: impl Fn() -> io::Result<ByteLink>,
+        accept: impl Fn() -> io::Result<Job>,
     ) {
         let mut sleeper = Sleeper::default();
         let mut threads: Vec<JoinHandle<()>> = Vec::new();
@@ -197,7 +230,7 @@ impl<S: Service + Send + 'static, const CALLS: usize> Server<S, CALLS> {
             while !control.is_stopped() {
                 threads.retain(|thread| !thread.is_finished());
                 match accept() {
-                    Ok(link) => threads.extend(self.start(control, link, channel)),
+                    Ok(job) => threads.extend(self.start(job, threads.len())),
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                         sleeper.sleep(reading(&listener), None, None);
                     }
@@ -214,23 +247,52 @@ impl<S: Service + Send + 'static, const CALLS: usize> Server<S, CALLS> {
     }
 
     /// A thread for one client; none, and counted, where there are too many.
-    fn start(
-        &self,
-        control: &Arc<Control>,
-        mut link: ByteLink,
-        channel: u32,
-    ) -> Option<JoinHandle<()>> {
-        if self.links() >= self.max_links() {
+    fn start(&self, job: Job, threads: usize) -> Option<JoinHandle<()>> {
+        if threads >= self.max_links() + SPARE {
             self.refuse();
             return None;
         }
-        let (server, control) = (self.clone(), control.clone());
         let thread = thread::Builder::new().name("sinew-link".into());
-        let started = thread.spawn(move || server.serve_one(&control, &mut link, channel));
+        let started = thread.spawn(job);
         if started.is_err() {
             self.refuse();
         }
         started.ok()
+    }
+
+    fn job(&self, control: &Arc<Control>, mut link: ByteLink, channel: u32) -> Job {
+        let (server, control) = (self.clone(), control.clone());
+        Box::new(move || server.serve_one(&control, &mut link, channel))
+    }
+
+    /// Whoever has connected to the socket of shared memory: a client, or an observer.
+    fn serve_shm(&self, control: &Control, socket: OwnedFd, at: &Endpoint, shown: &Arc<Shown>) {
+        let Ok(hang_up) = HangUp::of(&socket) else {
+            return self.refuse();
+        };
+        let is_full = || self.links() >= self.max_links();
+        let greeted = control.during(Arc::new(hang_up).into(), || match control.is_stopped() {
+            true => Err(ExchangeError::HungUp.into()),
+            false => greet(socket, at.mtu, shown, is_full),
+        });
+        match greeted {
+            Ok(Greeted::Client(link, _shows)) => match dial::over(at, link) {
+                Ok(mut link) => self.serve_one(control, &mut link, at.channel),
+                Err(_) => self.refuse(),
+            },
+            Ok(Greeted::Observer(socket)) => {
+                // The observer sees by the hang-up that this server has ended.
+                let mut sleeper = Sleeper::default();
+                control.during(sleeper.waker(), || {
+                    if !control.is_stopped() {
+                        sleeper.sleep(reading(&socket), None, None);
+                    }
+                });
+            }
+            // Nobody has asked for anything: another server that looks whether this one lives.
+            Err(LinkError::Exchange(ExchangeError::HungUp)) => {}
+            Err(_) => self.refuse(),
+        }
     }
 
     fn serve_one(&self, control: &Control, link: &mut impl Link, channel: u32) {

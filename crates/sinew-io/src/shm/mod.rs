@@ -4,6 +4,14 @@
 //! |---|---|
 //! | [`config`] | what both sides of a link for calls have in common |
 //! | [`threads`] | both sides in this program |
+//! | [`process`] | one side of a link to another process |
+//! | `dial`, `greet` | `shm:PATH` as its client and as its server |
+//! | `spin`, `watch` | how a thread waits, and how tasks do |
 
 pub mod config;
+pub(crate) mod dial;
+pub(crate) mod greet;
+pub mod process;
+mod spin;
 pub mod threads;
+mod watch;

@@ -39,7 +39,7 @@ pub fn fresh_endpoint(kind: &str) -> Endpoint {
     match kind {
         "tcp" => "tcp:127.0.0.1:0".parse().unwrap(),
         "udp" => "udp:127.0.0.1:0".parse().unwrap(),
-        _ => format!("unix:{}", fresh_path("sock").display())
+        _ => format!("{kind}:{}", fresh_path("sock").display())
             .parse()
             .unwrap(),
     }

@@ -211,6 +211,11 @@ impl<L: Lock> Link<L> {
         self.0.look()
     }
 
+    /// Whether the doorbell has hung up: the peer is gone, and no other can come.
+    pub fn is_gone(&self) -> bool {
+        self.0.is_gone.get().is_some()
+    }
+
     /// Becomes readable when the doorbell arrives. `None`: this link's doorbell has no descriptor, and
     /// is found by calling [`Link::on_ready`] every now and then.
     pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {

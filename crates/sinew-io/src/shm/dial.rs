@@ -1,0 +1,92 @@
+//! `shm:PATH`, as its client: both processes trade their memory over the socket at the path.
+
+use std::io;
+use std::path::Path;
+
+use sinew_shm::linux::exchange::{ExchangeError, Field, TIMEOUT};
+use sinew_shm::linux::link::{Link, LinkError, Options};
+use sinew_shm::{domain, linux::exchange::DoorbellKind};
+
+use super::config::{CHANNEL, calls};
+use super::process::ProcessLink;
+use super::spin::default_spin;
+use crate::endpoint::Endpoint;
+use crate::open::{ConnectError, Halves};
+
+/// Milliseconds between two signs of life, which are for observers: the socket's hang-up says when
+/// the peer has ended.
+const HEARTBEAT: u32 = 1000;
+
+/// This side's choices.
+pub(crate) fn options() -> Options {
+    Options {
+        end: domain::Options {
+            heartbeat: HEARTBEAT,
+            ..domain::Options::default()
+        },
+        doorbell: DoorbellKind::Socket,
+        // The links of this crate look by themselves.
+        spin: std::time::Duration::ZERO,
+        exchange: TIMEOUT,
+    }
+}
+
+/// The link for calls, to the server at the path.
+pub(crate) fn open(endpoint: &Endpoint, path: &Path) -> Result<ProcessLink, ConnectError> {
+    over(endpoint, connect(endpoint, path)?)
+}
+
+/// The channel for calls of a link that was made for this endpoint.
+pub(crate) fn over(endpoint: &Endpoint, link: Link) -> Result<ProcessLink, ConnectError> {
+    let spin = endpoint.spin.unwrap_or_else(default_spin);
+    ProcessLink::new(link, CHANNEL, spin).ok_or_else(|| no_room(endpoint))
+}
+
+/// As [`open`], but gives the halves.
+pub(crate) fn open_halves(endpoint: &Endpoint, path: &Path) -> Result<Halves, ConnectError> {
+    let halves = open(endpoint, path)?.split();
+    let (tx, rx) = halves.ok_or_else(|| no_room(endpoint))?;
+    Ok(Halves {
+        tx: Box::new(tx),
+        rx: Box::new(rx),
+        keep: None,
+    })
+}
+
+fn connect(endpoint: &Endpoint, path: &Path) -> Result<Link, ConnectError> {
+    let link = Link::connect(path, calls(endpoint.mtu), options());
+    link.map_err(|error| refused(endpoint, error))
+}
+
+/// Why there is no link.
+pub(crate) fn refused(endpoint: &Endpoint, error: LinkError) -> ConnectError {
+    let at = || endpoint.clone();
+    match error {
+        LinkError::Socket(error) => ConnectError::new(endpoint, error),
+        LinkError::Exchange(error) => match error {
+            ExchangeError::Refused(refusal) | ExchangeError::RefusedByPeer(refusal) => {
+                match refusal.field {
+                    Field::Busy => ConnectError::Busy(at()),
+                    _ => ConnectError::Differs(at(), refusal),
+                }
+            }
+            ExchangeError::Silent => ConnectError::TimedOut(at()),
+            ExchangeError::HungUp => ConnectError::NoServer(at()),
+            ExchangeError::Io(error) => ConnectError::Io(at(), error),
+            ExchangeError::EventFdWithoutTrust => other(endpoint, error),
+        },
+        error => other(endpoint, error),
+    }
+}
+
+fn other(
+    endpoint: &Endpoint,
+    error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> ConnectError {
+    ConnectError::Io(endpoint.clone(), io::Error::other(error))
+}
+
+/// The configuration has the channel, so only descriptors can be missing.
+fn no_room(endpoint: &Endpoint) -> ConnectError {
+    other(endpoint, "no descriptor is left for the doorbell")
+}

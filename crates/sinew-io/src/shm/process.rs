@@ -1,0 +1,155 @@
+//! One end of a link to another process of this machine.
+//!
+//! A thread that waits looks at the shared memory for a bounded time first: a packet that comes
+//! meanwhile costs neither side a system call. Then it asks the peer to ring, and sleeps on the
+//! doorbell's socket. That socket's hang-up is the notice that the peer has ended.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Wake, Waker};
+use std::time::Duration;
+
+use sinew::link::{Rx, Tx};
+use sinew_shm::StdLock;
+use sinew_shm::domain::{Incoming, Outgoing, Refused};
+use sinew_shm::linux::link::{self, ProcessEnd};
+
+use super::spin::Spin;
+use super::watch::Watch;
+pub use super::watch::Watched;
+use crate::counted::{Counted, traffic};
+use crate::link::{Link, Traffic, Want};
+use crate::sleep::{Sleeper, reading};
+
+type EndRef = Arc<ProcessEnd<StdLock>>;
+
+/// The sending half.
+pub type ProcessTx = Outgoing<EndRef>;
+/// The receiving half. What the peer wrote is copied out once, because the peer is not trusted.
+pub type ProcessRx = Incoming<EndRef, Vec<u8>>;
+
+/// One channel of a link to another process, for a thread that calls or serves.
+pub struct ProcessLink {
+    tx: Counted<ProcessTx>,
+    rx: Counted<ProcessRx>,
+    link: link::Link,
+    sleeper: Sleeper,
+    spin: Spin,
+    woken: Arc<Flag>,
+    waker: Waker,
+}
+
+impl ProcessLink {
+    /// Over the channel with this id; `None` where the link has no such channel. `spin`: how long a
+    /// thread looks for a packet before it sleeps.
+    pub fn new(link: link::Link, channel: u16, spin: Duration) -> Option<ProcessLink> {
+        let (tx, rx) = halves(&link, channel)?;
+        // The peer may be there already.
+        link.on_ready();
+        let woken = Arc::new(Flag::default());
+        Some(ProcessLink {
+            tx: Counted::new(tx),
+            rx: Counted::new(rx),
+            link,
+            sleeper: Sleeper::default(),
+            spin: Spin::new(spin),
+            waker: woken.clone().into(),
+            woken,
+        })
+    }
+
+    /// The halves, for a driver that arms them instead of sleeping on the link: a thread of this
+    /// crate takes the doorbell for them. `None` where no descriptor is left for that.
+    pub fn split(self) -> Option<(Watched<ProcessTx>, Watched<ProcessRx>)> {
+        let watch = Arc::new(Watch::start(self.link)?);
+        let tx = Watched::new(self.tx.half, watch.clone());
+        Some((tx, Watched::new(self.rx.half, watch)))
+    }
+
+    /// The link, which may have other channels.
+    pub fn link(&self) -> &link::Link {
+        &self.link
+    }
+
+    /// Whether the driver can go on.
+    fn is_ready(&mut self, want: Want) -> bool {
+        let mut has_place = || !matches!(self.tx.half.place(1), Err(Refused::Full));
+        // What is at hand already was looked at, and could not be taken up.
+        let is_new = want != Want::Place || !self.rx.has_peeked();
+        (is_new && !matches!(Rx::peek(&mut self.rx.half), Ok(None)))
+            || (want != Want::Packet && has_place())
+    }
+}
+
+/// Both halves of a channel.
+fn halves(link: &link::Link, channel: u16) -> Option<(ProcessTx, ProcessRx)> {
+    let sender = link.sender(channel)?;
+    let receiver = link.receiver(channel)?;
+    let buffer = match link.end().is_trusted() {
+        true => Vec::new(),
+        false => vec![0; receiver.size()],
+    };
+    Some((
+        Outgoing::new((*sender).clone()),
+        Incoming::new((*receiver).clone(), buffer)?,
+    ))
+}
+
+impl Link for ProcessLink {
+    type Tx = Counted<ProcessTx>;
+    type Rx = Counted<ProcessRx>;
+
+    fn halves(&mut self) -> (&mut Self::Tx, &mut Self::Rx) {
+        (&mut self.tx, &mut self.rx)
+    }
+
+    fn wait(&mut self, want: Want, timeout: Option<Duration>) {
+        let mut spin = std::mem::take(&mut self.spin);
+        let found = spin.until(timeout, || self.sleeper.is_rung() || self.is_ready(want));
+        self.spin = spin;
+        if found {
+            return;
+        }
+        self.woken.0.store(false, Ordering::Relaxed);
+        if want != Want::Packet {
+            self.tx.arm(&self.waker);
+        }
+        // The packet that the driver cannot take up yet would wake it again and again.
+        if want != Want::Place || !self.rx.has_peeked() {
+            self.rx.arm(&self.waker);
+        }
+        if self.woken.0.load(Ordering::Acquire) {
+            return;
+        }
+        let Some(bell) = self.link.descriptor() else {
+            return;
+        };
+        // A sign of life now and then, for observers.
+        let heartbeat = self.link.heartbeat();
+        let timeout = timeout.map_or(heartbeat, |timeout| timeout.min(heartbeat));
+        self.sleeper.sleep(reading(&bell), None, Some(timeout));
+        self.link.on_ready();
+    }
+
+    fn waker(&mut self) -> Waker {
+        self.sleeper.waker()
+    }
+
+    fn traffic(&self) -> Traffic {
+        traffic(&self.tx, &self.rx)
+    }
+}
+
+/// A waker for a thread that looks before it sleeps.
+#[derive(Default)]
+struct Flag(AtomicBool);
+
+impl Wake for Flag {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.0.store(true, Ordering::Release);
+    }
+}

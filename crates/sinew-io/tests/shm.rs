@@ -1,0 +1,178 @@
+//! Memory shared between processes: who is let in, who is not and is told why, and who only looks.
+
+mod support;
+
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept, bind,
+    connect as connect_socket, listen as listen_socket, recv, send, socket_with,
+};
+use sinew::rpc::CallError;
+use sinew_demo::{Num, cache, exercise, kinds};
+use sinew_io::serve::Listening;
+use sinew_io::{Address, ConnectError, Endpoint, Server, connect, open};
+use sinew_shm::linux::exchange::{self, Field, TIMEOUT};
+use support::*;
+
+fn path_of(listening: &Listening) -> &Path {
+    match &listening.endpoint().address {
+        Address::Shm(path) => path,
+        other => panic!("{other}"),
+    }
+}
+
+fn socket() -> OwnedFd {
+    let (flags, kind) = (SocketFlags::CLOEXEC, SocketType::SEQPACKET);
+    socket_with(AddressFamily::UNIX, kind, flags, None).unwrap()
+}
+
+/// Somebody who has connected and says nothing yet.
+fn connected(path: &Path) -> OwnedFd {
+    let socket = socket();
+    connect_socket(&socket, &SocketAddrUnix::new(path).unwrap()).unwrap();
+    socket
+}
+
+fn at(path: &Path, options: &str) -> Endpoint {
+    let text = format!("shm:{}{options}", path.display());
+    text.parse().unwrap()
+}
+
+fn fails(endpoint: &Endpoint) -> ConnectError {
+    open(endpoint).err().expect("an error")
+}
+
+fn until(mut done: impl FnMut() -> bool) {
+    while !done() {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn sides_with_different_packet_sizes_are_told_what_differs() {
+    let (server, listening) = listen("shm");
+    let error = fails(&at(path_of(&listening), "?mtu=512"));
+    let ConnectError::Differs(_, refusal) = &error else {
+        panic!("{error}");
+    };
+    assert_eq!(refusal.field, Field::ServingLength);
+    let text = error.to_string();
+    assert!(text.contains("give both the same mtu"), "{text}");
+    // So close that the memory is of the same size.
+    let error = fails(&at(path_of(&listening), "?mtu=1023"));
+    assert!(matches!(
+        error,
+        ConnectError::Differs(_, refusal) if refusal.field == Field::Configuration
+    ));
+    until(|| server.refused() == 2);
+    let client = connect(listening.endpoint()).unwrap();
+    assert_eq!(exercise(&mut cache::Client(&client), 5), Ok(5));
+}
+
+#[test]
+fn one_client_too_many_is_told_so_and_counted() {
+    let server = Server::<_, 8>::with_capacities(services(), 1);
+    let listening = server.listen(&fresh_endpoint("shm")).unwrap();
+    let first = connect(listening.endpoint()).unwrap();
+    assert_eq!(exercise(&mut cache::Client(&first), 1), Ok(1));
+    let error = fails(listening.endpoint());
+    assert!(matches!(error, ConnectError::Busy(_)), "{error}");
+    assert!(error.to_string().contains("too many clients"), "{error}");
+    until(|| server.refused() == 1);
+    drop(first);
+    until(|| server.links() == 0);
+    let third = connect(listening.endpoint()).unwrap();
+    assert_eq!(exercise(&mut cache::Client(&third), 3), Ok(3));
+}
+
+/// A server that says this to everybody, and hangs up.
+fn server_that_says(bytes: &'static [u8]) -> PathBuf {
+    let path = fresh_path("sock");
+    let listener = socket();
+    bind(&listener, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+    listen_socket(&listener, 1).unwrap();
+    std::thread::spawn(move || {
+        let client = accept(&listener).unwrap();
+        recv(&client, &mut [0; 64][..], RecvFlags::empty()).unwrap();
+        if !bytes.is_empty() {
+            send(&client, bytes, SendFlags::empty()).unwrap();
+        }
+    });
+    path
+}
+
+#[test]
+fn server_of_something_else_is_named_as_such() {
+    let error = fails(&at(&server_that_says(b""), ""));
+    assert!(matches!(error, ConnectError::NoServer(_)), "{error}");
+    for words in [&b"220 ready"[..], &[0; 64], &[0xFF; 64]] {
+        let error = fails(&at(&server_that_says(words), ""));
+        assert!(
+            matches!(error, ConnectError::Differs(_, refusal) if refusal.field == Field::Hello),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn client_that_says_nothing_or_nonsense_holds_nobody_up() {
+    let (server, listening) = listen("shm");
+    let silent = connected(path_of(&listening));
+    let gone = connected(path_of(&listening));
+    drop(gone);
+    let strange = connected(path_of(&listening));
+    send(&strange, b"\x7e\xa5\x03\x7e", SendFlags::empty()).unwrap();
+    until(|| server.refused() == 1);
+    let client = connect(listening.endpoint()).unwrap();
+    assert_eq!(exercise(&mut cache::Client(&client), 5), Ok(5));
+    listening.stop();
+    // Nobody waits for the silent one to speak.
+    let got = recv(&silent, &mut [0; 8][..], RecvFlags::DONTWAIT).map(|(_, len)| len);
+    assert!(matches!(got, Ok(0) | Err(Errno::CONNRESET)), "{got:?}");
+    assert_eq!(
+        exercise(&mut cache::Client(&client), 5),
+        Err(CallError::Closed)
+    );
+    assert_eq!(server.refused(), 1);
+}
+
+#[test]
+fn observers_are_shown_the_links_and_are_no_clients() {
+    let server = Server::<_, 8>::with_capacities(services(), 1);
+    let listening = server.listen(&fresh_endpoint("shm")).unwrap();
+    let observe = || exchange::observe(connected(path_of(&listening)), TIMEOUT).unwrap();
+    assert_eq!(observe().total, 0);
+    let client = connect(listening.endpoint()).unwrap();
+    let mut kinds = kinds::Client(&client);
+    assert_eq!(kinds.double(&Num { n: 4 }), Ok(Num { n: 8 }));
+    let seen = observe();
+    assert_eq!((seen.total, seen.links.len()), (1, 1));
+    assert!(!seen.links[0].0.mapping().is_writable());
+    assert_eq!(kinds.double(&Num { n: 5 }), Ok(Num { n: 10 }));
+    drop(client);
+    until(|| server.links() == 0);
+    until(|| observe().total == 0);
+    assert_eq!(server.refused(), 0);
+}
+
+#[test]
+fn link_that_ends_lets_its_descriptors_and_threads_go() {
+    let count = |folder: &str| std::fs::read_dir(folder).unwrap().count();
+    let (server, listening) = listen("shm");
+    let call = || {
+        let client = connect(listening.endpoint()).unwrap();
+        assert_eq!(exercise(&mut cache::Client(&client), 5), Ok(5));
+        drop(client);
+        until(|| server.links() == 0);
+    };
+    call();
+    let threads = count("/proc/self/task");
+    let open_files = || count("/proc/self/fd");
+    let before = open_files();
+    (0..20).for_each(|_| call());
+    // Other tests of this program open and close theirs at the same time.
+    until(|| open_files() < before + 20 && count("/proc/self/task") < threads + 20);
+}
