@@ -37,10 +37,16 @@ test-rust: ## unit, property, table, simulation, system and interop tests
 	@./setup test
 	cargo test -q --workspace --all-features --no-fail-fast
 
-test-32bit: ## the shared layout on a 32-bit machine
+test-32bit: ## the shared layout on a 32-bit machine, and links of 32-bit with 64-bit processes
 	@./setup test
 	@if [ "$$(uname -m)" = x86_64 ]; then \
-		cargo test -q --target i686-unknown-linux-gnu -p sinew-shm --test golden; \
+		cargo test -q --target i686-unknown-linux-gnu -p sinew-shm --features linux \
+			--test golden --test linux; \
+		program() { cargo test -q -p sinew-shm --features linux --test linux_loops --no-run \
+			--message-format=json "$$@" | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p'; }; \
+		wide=$$(program); narrow=$$(program --target i686-unknown-linux-gnu); \
+		echo "64 bits, and a peer of 32:"; SINEW_ROUNDS=50 SINEW_PEER=$$narrow $$wide; \
+		echo "32 bits, and a peer of 64:"; SINEW_ROUNDS=50 SINEW_PEER=$$wide $$narrow; \
 	else echo "test-32bit: needs an x86-64 machine, skipped"; fi
 
 test-loom: ## every interleaving of what threads share, and mutants that must fail
@@ -74,7 +80,8 @@ test-fuzz: ## every reader of foreign bytes, FUZZ_RUNS executions each
 	@./setup fuzz
 	@for target in $(FUZZ_TARGETS); do fuzz/run $$target $(FUZZ_RUNS); done
 
-soak: ## hours: FUZZ_RUNS=1000000000 executions of every fuzz target
+soak: ## hours: 10,000 kills of linked processes, 1,000,000,000 executions of every fuzz target
+	SINEW_ROUNDS=10000 cargo test -q -p sinew-shm --features linux --test linux_loops
 	@$(MAKE) --no-print-directory test-fuzz FUZZ_RUNS=1000000000
 
 BENCH ?= rpc

@@ -668,3 +668,18 @@ fn doorbell_is_for_the_process_of_its_link_alone() {
         }
     });
 }
+
+#[test]
+fn link_is_not_up_with_a_peer_that_has_ended() {
+    for (config, doorbell) in bells() {
+        let (first, second) = both(config, doorbell);
+        let there = second.sender(2).unwrap();
+        there.send(&[1]).unwrap();
+        drop((there, second));
+        let closed = Err(WaitError::Lost(Lost::Closed));
+        let here = first.receiver(1).unwrap();
+        assert_eq!(here.gather_within(1, FOREVER), closed);
+        // Though a packet is there that nobody has received.
+        assert_eq!(first.up_within(FOREVER), closed, "{doorbell:?}");
+    }
+}

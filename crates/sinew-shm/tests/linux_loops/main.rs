@@ -3,7 +3,7 @@
 //! lost, doubled, out of order or changed while a pairing lasts, and no call hangs.
 //!
 //! Each round is one such event. How many, in all: `SINEW_ROUNDS` (200). The random numbers:
-//! `SINEW_SEED`. The program of the second side: `SINEW_PEER` (this one), for sides of 32 and 64 bits.
+//! `SINEW_SEED`. Only one [`Medium`]: `SINEW_MEDIUM`. The program of the second side: `SINEW_PEER` (this one), for sides of 32 and 64 bits.
 
 #[cfg(target_os = "linux")]
 mod control;

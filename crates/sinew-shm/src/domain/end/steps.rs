@@ -223,7 +223,7 @@ impl<P: Platform> End<P> {
     }
 
     /// The pairing to which a handle belongs from now on. One of which only the rest was read ends.
-    pub(in super::super) fn renew(&self) -> u32 {
+    pub fn renew(&self) -> u32 {
         let (after, pairing) = self.locked(|inner| {
             let after = match inner.rest {
                 Some(lost) => inner.give_up(lost, self.is_trusted, &self.cache),

@@ -142,13 +142,18 @@ impl<L: Lock> Link<L> {
         Receiver::new(self, channel)
     }
 
-    /// Waits until the link is up.
+    /// Waits until the link is up. What a peer that has ended sent before, and nobody has received
+    /// yet, is dropped.
     pub fn up_within(&self, limit: Option<Duration>) -> Result<(), WaitError> {
-        let attempt = || match self.0.look() {
-            Status::Up => Ok(Some(())),
-            Status::Closed => Err(Lost::Closed.into()),
-            Status::Fault(_) => Err(Lost::Fault.into()),
-            Status::Waiting | Status::Refused(_) => Ok(None),
+        let attempt = || {
+            self.0.look();
+            self.0.end.renew();
+            match self.0.end.status() {
+                Status::Up => Ok(Some(())),
+                Status::Closed => Err(Lost::Closed.into()),
+                Status::Fault(_) => Err(Lost::Fault.into()),
+                Status::Waiting | Status::Refused(_) => Ok(None),
+            }
         };
         self.wait(&self.0.any, limit, attempt, |waker| self.arm_all(waker))
     }
@@ -353,7 +358,7 @@ impl<L: Lock> Shared<L> {
     fn look(&self) -> Status {
         let now = Instant::now();
         if self.is_time_to_look(now) && self.is_left_alone() {
-            self.end.peer_is_gone();
+            self.end.peer_has_ended();
         }
         let since = now.saturating_duration_since(self.begin);
         // Milliseconds that wrap.
