@@ -8,7 +8,8 @@ use core::ptr::{NonNull, with_exposed_provenance_mut};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use sinew_shm::domain::{
-    Block, Coherent, Doorbell, End, Memory, Options, Parts, Platform, Region, Role, Slot, Span,
+    Block, ChannelPlan, Coherent, Doorbell, End, Memory, Options, Parts, Plan, Platform, Region,
+    Role, Slot, Span,
 };
 use sinew_shm::{Lock, Segment};
 
@@ -28,7 +29,10 @@ impl<L: Lock> Platform for Board<L> {
     type Cache = Coherent;
     type Slots = [Slot; LINK.channels.len()];
     type Blocks = [Block; LINK.blocks()];
+    const PLAN: Option<Plan<'static>> = Some(Plan::new(LINK, Role::Second, &CHANNELS));
 }
+
+const CHANNELS: [ChannelPlan; LINK.channels.len()] = ChannelPlan::all(&LINK, Role::Second);
 
 /// Opens the board's side; `None` from the second call on.
 pub fn open<L: Lock>() -> Option<End<Board<L>>> {
@@ -39,7 +43,7 @@ pub fn open<L: Lock>() -> Option<End<Board<L>>> {
         slots: [const { Slot::EMPTY }; LINK.channels.len()],
         blocks: [Block::NEW; LINK.blocks()],
     };
-    End::open(memory()?, LINK, Role::Second, parts, Options::default()).ok()
+    End::open_planned(memory()?, parts, Options::default()).ok()
 }
 
 const REGION: Region = Region::of(&LINK);

@@ -12,6 +12,7 @@
 //! | `config` | what both sides must agree on: [`Config`], its hash |
 //! | `file` | link files in TOML (feature `toml`) |
 //! | `layout` | where what lies in a segment |
+//! | `plan` | [`Plan`]: what follows from a configuration, worked out by the compiler |
 //! | `region` | [`Region`]: where the segments lie in a file or in physical memory |
 //! | `session` | the handshake; restarts of either side |
 //! | `ring` | entries from one side to the other |
@@ -44,6 +45,7 @@ mod inbox;
 mod layout;
 pub mod observe;
 mod outbox;
+mod plan;
 mod port;
 mod region;
 mod ring;
@@ -59,6 +61,7 @@ pub use halves::{Incoming, Outgoing};
 pub use handles::{Packet, Place, Receiver, Reply, Sender};
 pub use layout::BELL;
 pub use outbox::Block;
+pub use plan::{ChannelPlan, Plan};
 pub use port::{Cache, Coherent, Doorbell, EndRef, HardwareLock, Platform, Silent};
 pub use region::{Region, Span};
 

@@ -9,6 +9,7 @@ use core::ptr::NonNull;
 
 use super::end::{End, Slot};
 use super::outbox::Block;
+use super::plan::Plan;
 use crate::lock::Lock;
 
 /// Tells the other side that there is something.
@@ -135,6 +136,10 @@ pub trait Platform: Sized {
     type Slots: AsMut<[Slot]>;
     /// Room for the books on the blocks: an array or a vector.
     type Blocks: AsMut<[Block]>;
+
+    /// The configuration and the side, where they are constants and flash is scarce: the end is then
+    /// opened by [`End::open_planned`].
+    const PLAN: Option<Plan<'static>> = None;
 
     /// Whether this side can order memory for the peer's processor as well, see
     /// [`Platform::barrier`]. It is offered to the peer, and used where both sides offer it.

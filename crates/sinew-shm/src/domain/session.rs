@@ -10,6 +10,7 @@
 
 use super::config::{Config, MAJOR, MINOR, Role, Trust};
 use super::layout::{self, PROBE, directory, identity, life, session};
+use super::plan::{self, DIRECTORY_WORDS};
 use super::port::Cache;
 use super::{Difference, Field};
 use crate::word::{PublishFence, SESSION_LOAD, SESSION_STORE, Segment, Words};
@@ -125,14 +126,14 @@ impl Session {
     }
 
     /// Tells the peer what this side is, and that it is ready. The own rings are empty.
-    pub(super) fn ready(&self, config: &Config<'_>, role: Role, hash: u32, cache: &impl Cache) {
+    pub(super) fn ready(&self, identity: &Identity, cache: &impl Cache) {
         let word = |index, value| self.mine.identity.at(index).set(value);
         word(identity::VERSION, version());
         word(identity::PROBE, PROBE);
-        word(identity::LENGTH, layout::segment_len(config, role) as u32);
-        word(identity::SHAPE, shape(config, role));
+        word(identity::LENGTH, identity.len);
+        word(identity::SHAPE, identity.shape);
         word(identity::DIRECTORY, layout::DIRECTORY);
-        word(identity::HASH, hash);
+        word(identity::HASH, identity.hash);
         word(identity::OFFERED, self.offered);
         word(identity::ACCEPTED, 0);
         clean(&self.mine.identity, cache);
@@ -142,13 +143,12 @@ impl Session {
         self.put(session::STATE, state::READY, cache);
     }
 
-    /// Looks at the peer. All of its words are read once, between two looks at its session.
+    /// Looks at the peer. All of its words are read once, between two looks at its session. `name`
+    /// names what differs where the hash does.
     pub(super) fn look(
         &mut self,
-        config: &Config<'_>,
-        role: Role,
-        hash: u32,
-        peer: &Segment,
+        identity: &Identity,
+        name: impl FnOnce() -> Option<Difference>,
         cache: &impl Cache,
     ) -> Seen {
         invalidate(&self.theirs.session, cache);
@@ -161,7 +161,7 @@ impl Session {
         let seen = if magic == 0 || found == 0 || state == state::OPENING {
             Seen::Absent
         } else if found != self.peer {
-            match self.differs(config, role, hash, magic, peer, cache) {
+            match self.differs(identity, magic, name) {
                 Some(difference) => Seen::Refused(difference),
                 None if state == state::READY => Seen::New(found),
                 None => Seen::Absent,
@@ -242,12 +242,9 @@ impl Session {
     /// The first thing in which the peer's segment differs from what this side expects.
     fn differs(
         &self,
-        config: &Config<'_>,
-        role: Role,
-        hash: u32,
+        identity: &Identity,
         magic: u32,
-        peer: &Segment,
-        cache: &impl Cache,
+        name: impl FnOnce() -> Option<Difference>,
     ) -> Option<Difference> {
         let word = |index| self.theirs.identity.at(index).load(SESSION_LOAD);
         let at = |field, ours: u32, theirs: u32| {
@@ -262,7 +259,7 @@ impl Session {
         if magic == layout::MAGIC.swap_bytes() || probe == PROBE.swap_bytes() {
             return at(Field::ByteOrder, PROBE, PROBE.swap_bytes());
         }
-        let (ours, theirs) = (shape(config, role.peer()), word(identity::SHAPE));
+        let (ours, theirs) = (identity.peer_shape, word(identity::SHAPE));
         let byte = |word: u32, index: usize| u32::from(word.to_le_bytes()[index]);
         at(Field::Magic, layout::MAGIC, magic)
             .or_else(|| at(Field::ByteOrder, PROBE, probe))
@@ -279,16 +276,12 @@ impl Session {
             .or_else(|| at(Field::Trust, byte(ours, 3), byte(theirs, 3)))
             .or_else(|| {
                 let theirs = word(identity::HASH);
-                if theirs == hash {
+                if theirs == identity.hash {
                     return None;
                 }
-                differs_in_directory(config, role.peer(), peer, cache)
-                    .or_else(|| at(Field::Hash, hash, theirs))
+                name().or_else(|| at(Field::Hash, identity.hash, theirs))
             })
-            .or_else(|| {
-                let ours = layout::segment_len(config, role.peer()) as u32;
-                at(Field::Length, ours, word(identity::LENGTH))
-            })
+            .or_else(|| at(Field::Length, identity.peer_len, word(identity::LENGTH)))
             .or_else(|| {
                 at(
                     Field::Directory,
@@ -304,84 +297,88 @@ impl Session {
     }
 }
 
-/// The words of a channel's directory entry in the segment of `role`.
-fn entry(config: &Config<'_>, role: Role, index: usize) -> Option<[(Field, usize, u32); 19]> {
-    use Field as F;
-    let channel = config.channels.get(index)?;
-    let parts = layout::parts(config, role, index);
-    let (pool, peer) = (channel.pool(role), channel.pool(role.peer()));
-    let kind = u32::from(super::config::KIND_QUEUE);
-    let id = u32::from(channel.id) | kind << 16 | u32::from(channel.priority) << 24;
-    let blocks = u32::from(pool.blocks) | parts.ring_log2 << 16 | u32::from(channel.replies) << 24;
-    let peer_blocks = u32::from(peer.blocks) | parts.returns_log2 << 16;
-    let word = |bytes: &[u8; 16], at: usize| {
-        let bytes = bytes.get(4 * at..).and_then(<[u8]>::first_chunk);
-        bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes))
-    };
-    let (uuid, name) = (channel.uuid.to_le_bytes(), channel.name.0);
-    Some([
-        (F::Id, directory::ID, id),
-        (F::Blocks, directory::BLOCKS, blocks),
-        (F::Size, directory::SIZE, pool.size),
-        (F::PeerBlocks, directory::PEER_BLOCKS, peer_blocks),
-        (F::PeerSize, directory::PEER_SIZE, peer.size),
-        (F::Type, directory::TYPE, channel.type_hash),
-        (F::Name, directory::NAME, word(&name, 0)),
-        (F::Name, directory::NAME + 1, word(&name, 1)),
-        (F::Name, directory::NAME + 2, word(&name, 2)),
-        (F::Name, directory::NAME + 3, word(&name, 3)),
-        (F::Uuid, directory::UUID, word(&uuid, 0)),
-        (F::Uuid, directory::UUID + 1, word(&uuid, 1)),
-        (F::Uuid, directory::UUID + 2, word(&uuid, 2)),
-        (F::Uuid, directory::UUID + 3, word(&uuid, 3)),
-        (F::Directory, directory::CONTROL, parts.control),
-        (F::Directory, directory::STATISTICS, parts.statistics),
-        (F::Directory, directory::RING, parts.ring),
-        (F::Directory, directory::RETURNS, parts.returns),
-        (F::Directory, directory::POOL, parts.pool),
-    ])
+/// The two lines of a channel's directory entry.
+fn entry(segment: &Segment, index: usize) -> [Option<Words>; 2] {
+    let at = layout::DIRECTORY + index as u32 * layout::DIRECTORY_ENTRY;
+    [segment.words(at), segment.words(at + 64)]
 }
 
-/// The directory entry of a channel is two lines of words.
-fn entry_word(segment: &Segment, index: usize, word: usize) -> Option<(Words, usize)> {
-    let at = layout::DIRECTORY + index as u32 * layout::DIRECTORY_ENTRY + (word as u32 / 16) * 64;
-    Some((segment.words(at)?, word % 16))
-}
-
-/// Writes the own directory.
-pub(super) fn write_directory(config: &Config<'_>, role: Role, mine: &Segment, cache: &impl Cache) {
-    for index in 0..config.channels.len() {
-        for (_, word, value) in entry(config, role, index).into_iter().flatten() {
-            if let Some((words, at)) = entry_word(mine, index, word) {
-                words.at(at).set(value);
-                clean(&words, cache);
-            }
+/// Writes a channel's entry into the own directory.
+pub(super) fn write_directory(
+    mine: &Segment,
+    index: usize,
+    words: &[u32; DIRECTORY_WORDS],
+    cache: &impl Cache,
+) {
+    for (line, words) in entry(mine, index)
+        .into_iter()
+        .zip(words.as_chunks::<16>().0)
+    {
+        let Some(line) = line else { continue };
+        for (at, word) in words.iter().enumerate() {
+            line.at(at).set(*word);
         }
+        clean(&line, cache);
     }
 }
 
+/// What a directory entry is compared by, in this order.
+const FIELDS: [(Field, usize); 19] = {
+    use Field as F;
+    [
+        (F::Id, directory::ID),
+        (F::Blocks, directory::BLOCKS),
+        (F::Size, directory::SIZE),
+        (F::PeerBlocks, directory::PEER_BLOCKS),
+        (F::PeerSize, directory::PEER_SIZE),
+        (F::Type, directory::TYPE),
+        (F::Name, directory::NAME),
+        (F::Name, directory::NAME + 1),
+        (F::Name, directory::NAME + 2),
+        (F::Name, directory::NAME + 3),
+        (F::Uuid, directory::UUID),
+        (F::Uuid, directory::UUID + 1),
+        (F::Uuid, directory::UUID + 2),
+        (F::Uuid, directory::UUID + 3),
+        (F::Directory, directory::CONTROL),
+        (F::Directory, directory::STATISTICS),
+        (F::Directory, directory::RING),
+        (F::Directory, directory::RETURNS),
+        (F::Directory, directory::POOL),
+    ]
+};
+
+/// The first thing in which the directory of `role`, the peer, is not what this side expects.
 #[cold]
-fn differs_in_directory(
+pub(super) fn differs_in_directory(
     config: &Config<'_>,
     role: Role,
     peer: &Segment,
     cache: &impl Cache,
 ) -> Option<Difference> {
-    (0..config.channels.len()).find_map(|index| {
-        let words = entry(config, role, index)?;
-        words.into_iter().find_map(|(field, word, ours)| {
-            let (line, at) = entry_word(peer, index, word)?;
-            invalidate(&line, cache);
-            let theirs = line.at(at).get();
-            let (field, ours, theirs) = first_part(field, ours, theirs)?;
-            Some(Difference {
-                field,
-                channel: config.channels.get(index).map(|channel| channel.id),
-                ours,
-                theirs,
+    config
+        .channels
+        .iter()
+        .enumerate()
+        .find_map(|(index, channel)| {
+            let ours = plan::words(channel, role, &layout::parts(config, role, index));
+            let lines = entry(peer, index);
+            lines
+                .iter()
+                .flatten()
+                .for_each(|line| invalidate(line, cache));
+            FIELDS.into_iter().find_map(|(field, at)| {
+                let line = lines.get(at / 16).copied().flatten()?;
+                let (ours, theirs) = (ours.get(at).copied()?, line.at(at % 16).get());
+                let (field, ours, theirs) = first_part(field, ours, theirs)?;
+                Some(Difference {
+                    field,
+                    channel: Some(channel.id),
+                    ours,
+                    theirs,
+                })
             })
         })
-    })
 }
 
 /// The first part of a word that differs, where it says several things.
@@ -398,6 +395,30 @@ fn first_part(field: Field, ours: u32, theirs: u32) -> Option<(Field, u32, u32)>
         let (ours, theirs) = (ours >> shift & mask, theirs >> shift & mask);
         (ours != theirs).then_some((field, ours, theirs))
     })
+}
+
+/// By what two sides recognise that they fit.
+#[derive(Clone, Copy)]
+pub(super) struct Identity {
+    hash: u32,
+    /// Of the own segment, and of the peer's, in bytes.
+    pub(super) len: u32,
+    pub(super) peer_len: u32,
+    shape: u32,
+    peer_shape: u32,
+}
+
+impl Identity {
+    /// That of a side; the configuration is one.
+    pub(super) const fn of(config: &Config<'_>, role: Role) -> Identity {
+        Identity {
+            hash: config.hash(),
+            len: layout::segment_len(config, role) as u32,
+            peer_len: layout::segment_len(config, role.peer()) as u32,
+            shape: shape(config, role),
+            peer_shape: shape(config, role.peer()),
+        }
+    }
 }
 
 const fn version() -> u32 {

@@ -1,9 +1,10 @@
 //! One side of a channel: both halves, and who waits.
 
-use super::super::config::{Channel, Config, Role};
+use super::super::config::{Channel, Role};
 use super::super::inbox::Inbox;
 use super::super::layout;
 use super::super::outbox::{Block, Outbox};
+use super::super::plan::ChannelPlan;
 use super::super::port::Cache;
 use super::super::ring::{RingReader, RingWriter};
 use super::Memory;
@@ -33,14 +34,12 @@ impl ChannelEnd {
     /// books do not suffice.
     pub(super) fn new(
         channel: &Channel,
-        (config, role, index): (&Config<'_>, Role, usize),
+        plan: &ChannelPlan,
+        role: Role,
         memory: &Memory,
         (blocks, start): (&mut [Block], usize),
     ) -> Option<ChannelEnd> {
-        let (ours, theirs) = (
-            layout::parts(config, role, index),
-            layout::parts(config, role.peer(), index),
-        );
+        let (ours, theirs) = (plan.ours, plan.theirs);
         let (pool, peer_pool) = (channel.pool(role), channel.pool(role.peer()));
         let pools = |own: &Segment| {
             if channel.replies {

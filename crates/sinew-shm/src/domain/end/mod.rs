@@ -6,10 +6,11 @@
 //! A *pairing* is the time from one coming up to the next going down. Handles belong to one pairing
 //! (the next, where they were made while the link was down); after it they say why it is over.
 
-use super::config::{Config, ConfigError, Role, Trust};
+use super::config::{Channel, Config, ConfigError, Role, Trust};
 use super::observe::{Link, Source};
+use super::plan::{ChannelPlan, Plan};
 use super::port::{Doorbell, Platform};
-use super::session::{self, Session, write_directory};
+use super::session::{self, Identity, Session};
 use super::{Difference, Lost, Violation};
 use crate::cell::Cell;
 use crate::lock::Lock;
@@ -217,13 +218,56 @@ impl<P: Platform> End<P> {
         options: Options,
     ) -> Result<End<P>, OpenError> {
         config.check().map_err(OpenError::Config)?;
-        let short = |segment: Option<&Segment>, needed: usize| {
-            let found = segment.map_or(0, Segment::len);
+        let plan = Plan {
+            config,
+            role,
+            identity: Identity::of(&config, role),
+            exchange_len: config.exchange_len() as u32,
+            channels: &[],
+        };
+        let channel =
+            |channel: &Channel, index| Some(ChannelPlan::of(&config, role, channel, index));
+        End::open_on(memory, &plan, channel, parts, options)
+    }
+
+    /// As [`End::open`], with the configuration and the side of [`Platform::PLAN`], which there must
+    /// be: nothing is worked out at run time.
+    pub fn open_planned(
+        memory: Memory,
+        parts: Parts<P>,
+        options: Options,
+    ) -> Result<End<P>, OpenError> {
+        let plan = const {
+            match &P::PLAN {
+                Some(plan) => plan,
+                None => panic!("the platform has no plan"),
+            }
+        };
+        let channel = |_: &Channel, index| plan.channels.get(index).copied();
+        End::open_on(memory, plan, channel, parts, options)
+    }
+
+    #[inline(always)]
+    fn open_on(
+        memory: Memory,
+        plan: &Plan<'static>,
+        channel: impl Fn(&Channel, usize) -> Option<ChannelPlan>,
+        parts: Parts<P>,
+        options: Options,
+    ) -> Result<End<P>, OpenError> {
+        let Plan {
+            config,
+            role,
+            identity,
+            ..
+        } = *plan;
+        let short = |segment: Option<&Segment>, needed: u32| {
+            let (found, needed) = (segment.map_or(0, Segment::len), needed as usize);
             (found < needed).then_some(OpenError::Memory { needed, found })
         };
-        let too_short = short(Some(&memory.mine), config.segment_len(role))
-            .or_else(|| short(Some(&memory.peer), config.segment_len(role.peer())))
-            .or_else(|| short(memory.exchange.as_ref(), config.exchange_len()));
+        let too_short = short(Some(&memory.mine), identity.len)
+            .or_else(|| short(Some(&memory.peer), identity.peer_len))
+            .or_else(|| short(memory.exchange.as_ref(), plan.exchange_len));
         if let Some(error) = too_short {
             return Err(error);
         }
@@ -244,7 +288,7 @@ impl<P: Platform> End<P> {
         let is_trusted = memory.is_local || config.trust == Trust::Mutual;
         let mut inner = Inner {
             session,
-            hash: config.hash(),
+            identity,
             config,
             role,
             memory,
@@ -261,8 +305,9 @@ impl<P: Platform> End<P> {
             beat: None,
             peer_beat: (0, 0),
         };
-        inner.place_channels().ok_or(OpenError::Room)?;
-        write_directory(&config, role, &inner.memory.mine, &cache);
+        inner
+            .place_channels(channel, &cache)
+            .ok_or(OpenError::Room)?;
         inner.reopen(is_trusted, &cache);
         doorbell.ring();
         Ok(End {

@@ -1,10 +1,13 @@
 //! What the lock of an end guards: its session and its channels.
 
-use super::super::config::{Config, Role};
+use super::super::config::{Channel, Config, Role};
 use super::super::layout::statistics;
 use super::super::outbox::Block;
+use super::super::plan::ChannelPlan;
 use super::super::port::Platform;
-use super::super::session::{Seen, Session, state};
+use super::super::session::{
+    Identity, Seen, Session, differs_in_directory, state, write_directory,
+};
 use super::super::{Lost, Violation};
 use super::channel::{ChannelEnd, Kind};
 use super::{Memory, Options, Slot, Status};
@@ -15,7 +18,7 @@ pub(super) struct Inner<P: Platform> {
     pub(super) session: Session,
     pub(super) config: Config<'static>,
     pub(super) role: Role,
-    pub(super) hash: u32,
+    pub(super) identity: Identity,
     pub(super) memory: Memory,
     pub(super) options: Options,
     pub(super) slots: P::Slots,
@@ -56,15 +59,22 @@ impl After {
 }
 
 impl<P: Platform> Inner<P> {
-    /// Puts the channels into their slots, the most urgent first.
-    pub(super) fn place_channels(&mut self) -> Option<()> {
+    /// Puts the channels into their slots, the most urgent first, and into the own directory.
+    #[inline(always)]
+    pub(super) fn place_channels(
+        &mut self,
+        plans: impl Fn(&Channel, usize) -> Option<ChannelPlan>,
+        cache: &P::Cache,
+    ) -> Option<()> {
         let config = self.config;
         let mut books = 0;
-        for index in 0..config.channels.len() {
-            let channel = config.channels.get(index)?;
+        for (index, channel) in config.channels.iter().enumerate() {
+            let plan = plans(channel, index)?;
+            write_directory(&self.memory.mine, index, &plan.directory, cache);
             let end = ChannelEnd::new(
                 channel,
-                (&config, self.role, index),
+                &plan,
+                self.role,
                 &self.memory,
                 (self.blocks.as_mut(), books),
             )?;
@@ -146,9 +156,14 @@ impl<P: Platform> Inner<P> {
         }
         // A new peer is acknowledged, and may then be found to have done the same already.
         for _ in 0..2 {
-            let seen =
-                self.session
-                    .look(&self.config, self.role, self.hash, &self.memory.peer, cache);
+            let name = || match P::PLAN {
+                Some(_) => None,
+                None => {
+                    let (config, peer) = (&self.config, self.role.peer());
+                    differs_in_directory(config, peer, &self.memory.peer, cache)
+                }
+            };
+            let seen = self.session.look(&self.identity, name, cache);
             let was_up = self.status == Status::Up;
             match seen {
                 Seen::Later => {
@@ -258,8 +273,7 @@ impl<P: Platform> Inner<P> {
         // Marks of blocks that a user reads stay.
         let forget_held = !is_trusted || !self.holds();
         self.reset(forget_held, 0, cache);
-        self.session
-            .ready(&self.config, self.role, self.hash, cache);
+        self.session.ready(&self.identity, cache);
         self.set(Status::Waiting);
     }
 

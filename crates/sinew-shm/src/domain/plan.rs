@@ -1,0 +1,137 @@
+//! What follows from a configuration for one side. An end works it out when it opens; where flash is
+//! scarce, the compiler does, and the code for it is left out.
+
+use super::config::{Channel, Config, KIND_QUEUE, Role};
+use super::layout::{self, Parts, directory};
+use super::session::Identity;
+
+/// A configuration as one side of it sees it, with all that follows from it.
+///
+/// ```
+/// use sinew_shm::domain::{Block, Channel, ChannelPlan, Coherent, Config, Plan, Platform, Pool, Role,
+///     Silent, Slot};
+/// use sinew_shm::Unshared;
+///
+/// const LINK: Config = Config::new(&[Channel::new(1, "control", Pool::new(8, 64))]);
+/// const CHANNELS: [ChannelPlan; LINK.channels.len()] = ChannelPlan::all(&LINK, Role::Second);
+///
+/// struct Board;
+///
+/// impl Platform for Board {
+///     type Lock = Unshared;
+///     type Doorbell = Silent;
+///     type Cache = Coherent;
+///     type Slots = [Slot; LINK.channels.len()];
+///     type Blocks = [Block; LINK.blocks()];
+///     const PLAN: Option<Plan<'static>> = Some(Plan::new(LINK, Role::Second, &CHANNELS));
+/// }
+/// ```
+///
+/// [`End::open_planned`](super::End::open_planned) then needs no configuration. Of a peer that does
+/// not fit this side says only that the hash differs; the peer, which finds the same, can name what.
+#[derive(Clone, Copy)]
+pub struct Plan<'a> {
+    pub(super) config: Config<'a>,
+    pub(super) role: Role,
+    pub(super) identity: Identity,
+    pub(super) exchange_len: u32,
+    pub(super) channels: &'a [ChannelPlan],
+}
+
+impl<'a> Plan<'a> {
+    /// The plan of this side; `channels` are those of [`ChannelPlan::all`].
+    ///
+    /// # Panics
+    /// Where the configuration is none, or `channels` are not as many as it has. In a constant that
+    /// is an error at compile time.
+    pub const fn new(config: Config<'a>, role: Role, channels: &'a [ChannelPlan]) -> Plan<'a> {
+        assert!(config.check().is_ok(), "the configuration is none");
+        assert!(
+            channels.len() == config.channels.len(),
+            "the channels are of another plan"
+        );
+        Plan {
+            config,
+            role,
+            identity: Identity::of(&config, role),
+            exchange_len: layout::exchange_len(&config) as u32,
+            channels,
+        }
+    }
+}
+
+/// Where one channel lies, and what the directory says of it.
+#[derive(Clone, Copy)]
+pub struct ChannelPlan {
+    pub(super) ours: Parts,
+    pub(super) theirs: Parts,
+    pub(super) directory: [u32; DIRECTORY_WORDS],
+}
+
+/// Words of a directory entry.
+pub(super) const DIRECTORY_WORDS: usize = layout::DIRECTORY_ENTRY as usize / 4;
+
+impl ChannelPlan {
+    /// The plans of all channels, for [`Plan::new`].
+    ///
+    /// # Panics
+    /// Where the configuration is none, or has fewer channels than the array.
+    pub const fn all<const N: usize>(config: &Config<'_>, role: Role) -> [ChannelPlan; N] {
+        assert!(config.check().is_ok(), "the configuration is none");
+        assert!(N > 0 && N <= config.channels.len());
+        let mut all = [ChannelPlan::of(config, role, &config.channels[0], 0); N];
+        let mut at = 1;
+        while at < N {
+            all[at] = ChannelPlan::of(config, role, &config.channels[at], at);
+            at += 1;
+        }
+        all
+    }
+
+    /// The plan of the channel at `index`.
+    pub(super) const fn of(
+        config: &Config<'_>,
+        role: Role,
+        channel: &Channel,
+        index: usize,
+    ) -> ChannelPlan {
+        let ours = layout::parts(config, role, index);
+        ChannelPlan {
+            ours,
+            theirs: layout::parts(config, role.peer(), index),
+            directory: words(channel, role, &ours),
+        }
+    }
+}
+
+/// What the directory in the segment of `role` says of a channel.
+pub(super) const fn words(channel: &Channel, role: Role, parts: &Parts) -> [u32; DIRECTORY_WORDS] {
+    let (pool, peer) = (channel.pool(role), channel.pool(role.peer()));
+    let mut words = [0; DIRECTORY_WORDS];
+    words[directory::ID] =
+        channel.id as u32 | (KIND_QUEUE as u32) << 16 | (channel.priority as u32) << 24;
+    words[directory::BLOCKS] =
+        pool.blocks as u32 | parts.ring_log2 << 16 | (channel.replies as u32) << 24;
+    words[directory::SIZE] = pool.size;
+    words[directory::TYPE] = channel.type_hash;
+    words[directory::CONTROL] = parts.control;
+    words[directory::STATISTICS] = parts.statistics;
+    words[directory::RING] = parts.ring;
+    words[directory::RETURNS] = parts.returns;
+    words[directory::POOL] = parts.pool;
+    words[directory::PEER_BLOCKS] = peer.blocks as u32 | parts.returns_log2 << 16;
+    words[directory::PEER_SIZE] = peer.size;
+    let (uuid, name) = (channel.uuid.to_le_bytes(), channel.name.0);
+    let mut at = 0;
+    while at < 4 {
+        words[directory::UUID + at] = word(&uuid, at);
+        words[directory::NAME + at] = word(&name, at);
+        at += 1;
+    }
+    words
+}
+
+const fn word(bytes: &[u8; 16], at: usize) -> u32 {
+    let at = 4 * (at & 3);
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
