@@ -82,7 +82,10 @@ fn channel_to_a_peer_that_is_not_trusted_passes_every_rule() {
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "the code is that of the first test, and this takes a minute")]
+#[cfg_attr(
+    miri,
+    ignore = "the code is that of the first test, and this takes a minute"
+)]
 fn channel_to_a_trusted_peer_passes_every_rule() {
     passes(Domain {
         config: LINK.mutual(),
