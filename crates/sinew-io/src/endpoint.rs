@@ -11,6 +11,8 @@
 //! | `channel=N` | all; 1 to 4,294,967,295 | 1 |
 //! | `mtu=N` | all; 64 to 4,096 bytes per packet | 1,024 |
 //! | `baud=N` | serial | 115,200 |
+//! | `doorbell=SOCKET` | shm, in memory that an emulator or another core shares: a unix socket, on which one byte rings | none: a process serves at PATH |
+//! | `offset=N` | the same: where the link begins in the file, in bytes, a multiple of 4,096 | 0 |
 //! | `spin=N` | shm; 0 to 1,000 microseconds of looking before a sleep | 0 on one processor, else 50 |
 //!
 //! IPv6 addresses stand in brackets: `tcp:[::1]:4000`. A path or command that contains a `?` ends
@@ -49,6 +51,17 @@ pub struct Endpoint {
     /// Over shared memory: how long a thread that waits looks for a packet before it sleeps, in
     /// whole microseconds, at most [`MAX_SPIN`]; `None` leaves it to the number of processors.
     pub spin: Option<Duration>,
+    /// Over memory that another core shares, and not another process: how it is rung.
+    pub doorbell: Option<Doorbell>,
+}
+
+/// How the two sides of a shared file ring each other, and where in it their link lies.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Doorbell {
+    /// A unix socket to which this side connects; one byte is one ring. Its path has no `&`.
+    pub socket: PathBuf,
+    /// Where the link begins in the file, in bytes: a multiple of 4,096.
+    pub offset: u64,
 }
 
 /// The carrier of an [`Endpoint`].
@@ -86,6 +99,7 @@ impl From<Address> for Endpoint {
             channel: 1,
             mtu: DEFAULT_MTU,
             spin: None,
+            doorbell: None,
         }
     }
 }
@@ -128,8 +142,8 @@ impl fmt::Display for EndpointError {
             }
             EndpointError::Option(text) => write!(
                 f,
-                "there is no option `{text}`: known are frame, channel, mtu, baud and spin; a path or \
-                 command that contains a `?` must end in one more"
+                "there is no option `{text}`: known are frame, channel, mtu, baud, spin, doorbell \
+                 and offset; a path or command that contains a `?` must end in one more"
             ),
             EndpointError::Misplaced(option) => {
                 write!(
@@ -143,6 +157,8 @@ impl fmt::Display for EndpointError {
                     "channel" => "1 to 4294967295",
                     "mtu" => "64 to 4096 bytes",
                     "spin" => "0 to 1000 microseconds",
+                    "doorbell" => "the path of a unix socket",
+                    "offset" => "bytes, a multiple of 4096",
                     _ => "a speed in baud, for example 115200",
                 };
                 write!(
@@ -194,7 +210,13 @@ impl FromStr for Endpoint {
         for option in options.split('&').filter(|option| !option.is_empty()) {
             endpoint.set(option)?;
         }
-        Ok(endpoint)
+        match &endpoint.doorbell {
+            // Between processes there is no file to be offset in.
+            Some(bell) if bell.socket.as_os_str().is_empty() => {
+                Err(EndpointError::Misplaced("offset"))
+            }
+            _ => Ok(endpoint),
+        }
     }
 }
 
@@ -230,8 +252,18 @@ impl Endpoint {
                 }
                 _ => return Err(EndpointError::Misplaced("baud")),
             },
-            "spin" if !matches!(self.address, Address::Shm(_)) => {
-                return Err(EndpointError::Misplaced("spin"));
+            "spin" | "doorbell" | "offset" if !matches!(self.address, Address::Shm(_)) => {
+                let known = ["spin", "doorbell", "offset"];
+                let misplaced = known.into_iter().find(|known| *known == name);
+                return Err(EndpointError::Misplaced(misplaced.unwrap_or_default()));
+            }
+            "doorbell" if value.is_empty() => return Err(bad("doorbell")),
+            "doorbell" => self.doorbell.get_or_insert_default().socket = value.into(),
+            "offset" => {
+                let offset = value.parse().ok();
+                let offset = offset.filter(|offset: &u64| offset.is_multiple_of(4096));
+                let offset = offset.ok_or_else(|| bad("offset"))?;
+                self.doorbell.get_or_insert_default().offset = offset;
             }
             "spin" => {
                 let spin = value.parse().ok().map(Duration::from_micros);
@@ -298,6 +330,12 @@ impl fmt::Display for Endpoint {
         if let Some(spin) = self.spin {
             options.push(format!("spin={}", spin.as_micros()));
         }
+        if let Some(Doorbell { socket, offset }) = &self.doorbell {
+            options.push(format!("doorbell={}", socket.display()));
+            if *offset != 0 {
+                options.push(format!("offset={offset}"));
+            }
+        }
         let place = self.address.to_string();
         let mark = if options.is_empty() && !place.contains('?') {
             ""
@@ -325,6 +363,7 @@ mod tests {
             "stdio:",
             "shm:/dev/shm/x",
             "shm:/run/sinew.sock?mtu=512&spin=0",
+            "shm:/dev/shm/board?mtu=64&doorbell=/run/bell&offset=8192",
         ] {
             let endpoint: Endpoint = text.parse().unwrap();
             assert_eq!(endpoint.to_string(), text);
@@ -363,6 +402,13 @@ mod tests {
         assert_eq!(error("unix:/x?mtu=9999"), Value("mtu", "9999".into()));
         assert_eq!(error("unix:/x?spin=5"), Misplaced("spin"));
         assert_eq!(error("shm:/x?spin=1001"), Value("spin", "1001".into()));
+        assert_eq!(error("tcp:x:1?doorbell=/y"), Misplaced("doorbell"));
+        assert_eq!(error("shm:/x?offset=4096"), Misplaced("offset"));
+        assert_eq!(error("shm:/x?doorbell="), Value("doorbell", "".into()));
+        assert_eq!(
+            error("shm:/x?doorbell=/y&offset=1"),
+            Value("offset", "1".into())
+        );
         assert_eq!(error("serial:/x?baud=fast"), Value("baud", "fast".into()));
     }
 }

@@ -162,6 +162,12 @@ impl<S: Service + Send + 'static, const CALLS: usize> Server<S, CALLS> {
                     server.accept(&inner, listener.as_fd(), accept);
                 })
             }
+            Address::Shm(_) if endpoint.doorbell.is_some() => {
+                let one = "the core that shares this memory is the one peer: open the link, and \
+                           serve it by Server::serve";
+                let error = io::Error::new(io::ErrorKind::Unsupported, one);
+                return Err(ListenError::Io(endpoint, error));
+            }
             Address::Shm(path) => {
                 let listener = Listener::bind(path).map_err(|error| match error {
                     LinkError::Socket(error) => fail(error),

@@ -9,6 +9,7 @@ use sinew_shm::{domain, linux::exchange::DoorbellKind};
 
 use super::config::{CHANNEL, calls};
 use super::process::ProcessLink;
+use super::region;
 use super::spin::default_spin;
 use crate::endpoint::Endpoint;
 use crate::open::{ConnectError, Halves};
@@ -31,9 +32,12 @@ pub(crate) fn options() -> Options {
     }
 }
 
-/// The link for calls, to the server at the path.
+/// The link for calls, to the server at the path, or to whoever shares the memory there.
 pub(crate) fn open(endpoint: &Endpoint, path: &Path) -> Result<ProcessLink, ConnectError> {
-    over(endpoint, connect(endpoint, path)?)
+    match &endpoint.doorbell {
+        Some(doorbell) => region::open(endpoint, path, doorbell),
+        None => over(endpoint, connect(endpoint, path)?),
+    }
 }
 
 /// The channel for calls of a link that was made for this endpoint.

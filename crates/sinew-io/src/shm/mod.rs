@@ -6,12 +6,14 @@
 //! | [`threads`] | both sides in this program |
 //! | [`process`] | one side of a link to another process |
 //! | `dial`, `greet` | `shm:PATH` as its client and as its server |
+//! | `region` | `shm:FILE?doorbell=SOCKET`: memory that an emulator or another core shares |
 //! | `spin`, `watch` | how a thread waits, and how tasks do |
 
 pub mod config;
 pub(crate) mod dial;
 pub(crate) mod greet;
 pub mod process;
+pub(crate) mod region;
 mod spin;
 pub mod threads;
 mod watch;
