@@ -79,6 +79,18 @@ pub enum Lost {
     Fault,
 }
 
+impl core::fmt::Display for Lost {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Lost::Restarted => "the peer was started again",
+            Lost::Closed => "the link is closed or the peer is gone",
+            Lost::Fault => "the protocol was broken",
+        })
+    }
+}
+
+impl core::error::Error for Lost {}
+
 /// Why a packet cannot be sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refused {
@@ -90,6 +102,18 @@ pub enum Refused {
     /// The link is over for this handle.
     Lost(Lost),
 }
+
+impl core::fmt::Display for Refused {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Refused::Full => f.write_str("no block is free"),
+            Refused::TooLarge => f.write_str("the packet is larger than a block of the channel"),
+            Refused::Lost(lost) => lost.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for Refused {}
 
 /// What a peer did that the protocol forbids.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

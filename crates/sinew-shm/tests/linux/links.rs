@@ -117,6 +117,29 @@ fn answers_come_back_in_the_block_of_the_request() {
 }
 
 #[test]
+fn batch_that_needs_more_blocks_than_there_are_gets_through() {
+    // Not found by looking every now and then either.
+    let mut options = Options::default();
+    options.end.heartbeat = 3_600_000;
+    let (first, second) = Link::pair(LINK, options).unwrap();
+    come_up(&first, &second);
+    thread::scope(|scope| {
+        let here = second.receiver(1).unwrap();
+        scope.spawn(move || {
+            for _ in 0..50 {
+                here.receive_within(Some(LONG)).unwrap();
+            }
+        });
+        let there = first.sender(1).unwrap();
+        for _ in 0..50 {
+            let place = there.place_within(1, FOREVER).unwrap();
+            place.publish(1).unwrap();
+        }
+        there.flush();
+    });
+}
+
+#[test]
 fn wait_ends_with_its_time_limit_and_polling_at_once() {
     for (config, doorbell) in bells() {
         let (first, _second) = both(config, doorbell);

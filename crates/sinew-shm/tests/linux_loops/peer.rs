@@ -315,6 +315,7 @@ fn send(senders: &[Sender], token: Token, random: &mut Random) {
         let mut place = match sender.place_within(len, SLICE) {
             Ok(place) => place,
             Err(WaitError::TimedOut) => {
+                // What it published on the others may be all that the peer waits for.
                 senders.iter().for_each(|sender| sender.flush());
                 continue;
             }

@@ -42,10 +42,8 @@ impl core::fmt::Display for WaitError {
         match self {
             WaitError::TimedOut => f.write_str("nothing within the time limit"),
             WaitError::Refused(difference) => difference.fmt(f),
-            WaitError::TooLarge => f.write_str("the packet is larger than a block of the channel"),
-            WaitError::Lost(Lost::Restarted) => f.write_str("the peer was started again"),
-            WaitError::Lost(Lost::Closed) => f.write_str("the link is closed or the peer is gone"),
-            WaitError::Lost(Lost::Fault) => f.write_str("the protocol was broken"),
+            WaitError::TooLarge => Refused::TooLarge.fmt(f),
+            WaitError::Lost(lost) => lost.fmt(f),
         }
     }
 }

@@ -71,7 +71,8 @@ impl<L: Lock> Sender<L> {
         }
     }
 
-    /// Waits for a block for a packet of at least `min` bytes.
+    /// Waits for a block for a packet of at least `min` bytes. Before it sleeps it flushes: the blocks may
+    /// be under way unannounced.
     pub fn place_within(
         &self,
         min: usize,
@@ -82,8 +83,10 @@ impl<L: Lock> Sender<L> {
             Err(refused) => unless_full(refused).map(|()| None),
         };
         let queue = self.link.0.queue(self.at, For::Place);
-        self.link
-            .wait(queue, limit, attempt, |waker| self.sender.arm(waker))
+        self.link.wait(queue, limit, attempt, |waker| {
+            self.sender.flush();
+            self.sender.arm(waker);
+        })
     }
 
     /// Waits for a block, copies the packet into it and sends it. `false` where the receiver does not
@@ -100,12 +103,14 @@ impl<L: Lock> Sender<L> {
         })
     }
 
-    /// Waits for an answer in a block of this channel.
+    /// Waits for an answer in a block of this channel, and flushes before it sleeps.
     pub fn reply_within(&self, limit: Option<Duration>) -> Result<Reply<'_, Ref<L>>, WaitError> {
         let queue = self.link.0.queue(self.at, For::Reply);
         let attempt = || Ok(self.sender.reply()?);
-        self.link
-            .wait(queue, limit, attempt, |waker| self.sender.arm_reply(waker))
+        self.link.wait(queue, limit, attempt, |waker| {
+            self.sender.flush();
+            self.sender.arm_reply(waker);
+        })
     }
 }
 
