@@ -28,10 +28,13 @@ const LINK: Config = Config::new(&[
 const MUTUAL: Config =
     Config::new(&[Channel::new(1, "calls", Pool::new(4, 64)).with_replies()]).mutual();
 
+/// Without a heartbeat, so that nothing is found by looking every now and then.
 fn options(doorbell: DoorbellKind) -> Options {
+    let mut options = Options::default();
+    options.end.heartbeat = 3_600_000;
     Options {
         doorbell,
-        ..Options::default()
+        ..options
     }
 }
 
@@ -118,11 +121,7 @@ fn answers_come_back_in_the_block_of_the_request() {
 
 #[test]
 fn batch_that_needs_more_blocks_than_there_are_gets_through() {
-    // Not found by looking every now and then either.
-    let mut options = Options::default();
-    options.end.heartbeat = 3_600_000;
-    let (first, second) = Link::pair(LINK, options).unwrap();
-    come_up(&first, &second);
+    let (first, second) = both(LINK, DoorbellKind::Socket);
     thread::scope(|scope| {
         let here = second.receiver(1).unwrap();
         scope.spawn(move || {
