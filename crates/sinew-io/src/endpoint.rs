@@ -52,7 +52,7 @@ pub struct Endpoint {
     /// whole microseconds, at most [`MAX_SPIN`]; `None` leaves it to the number of processors.
     pub spin: Option<Duration>,
     /// Over memory that another core shares, and not another process: how it is rung.
-    pub doorbell: Option<Doorbell>,
+    pub doorbell: Option<Box<Doorbell>>,
 }
 
 /// How the two sides of a shared file ring each other, and where in it their link lies.
@@ -330,7 +330,8 @@ impl fmt::Display for Endpoint {
         if let Some(spin) = self.spin {
             options.push(format!("spin={}", spin.as_micros()));
         }
-        if let Some(Doorbell { socket, offset }) = &self.doorbell {
+        if let Some(bell) = &self.doorbell {
+            let Doorbell { socket, offset } = &**bell;
             options.push(format!("doorbell={}", socket.display()));
             if *offset != 0 {
                 options.push(format!("offset={offset}"));
