@@ -63,10 +63,12 @@ impl Sleeper {
         }
     }
 
-    /// Whether the waker was called since the last sleep.
-    pub(crate) fn is_rung(&self) -> bool {
-        let rung = |bell: &Arc<EventBell>| bell.rung.load(Ordering::Relaxed);
-        self.bell.as_ref().is_some_and(rung)
+    /// Whether the waker was called since the last sleep or the last call of this.
+    pub(crate) fn take_ring(&self) -> bool {
+        let bell = self.bell.as_ref();
+        let rung = bell.filter(|bell| bell.rung.load(Ordering::Relaxed));
+        // A byte that comes after this ends one sleep early, no more.
+        rung.inspect(|bell| bell.clear(true)).is_some()
     }
 
     pub(crate) fn waker(&mut self) -> Waker {

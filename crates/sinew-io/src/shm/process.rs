@@ -105,7 +105,7 @@ impl Link for ProcessLink {
 
     fn wait(&mut self, want: Want, timeout: Option<Duration>) {
         let mut spin = std::mem::take(&mut self.spin);
-        let found = spin.until(timeout, || self.sleeper.is_rung() || self.is_ready(want));
+        let found = spin.until(timeout, || self.sleeper.take_ring() || self.is_ready(want));
         self.spin = spin;
         if found {
             return;
