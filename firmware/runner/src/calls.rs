@@ -8,6 +8,7 @@ use std::time::Duration;
 use sinew::frame::hdlc::{self, Decoder, RPC_ADDRESS};
 use sinew::rpc::{Client, ClientCall, Encode, MethodId, MethodKind, Received, Status, id};
 use sinew::time::Instant;
+use sinew_demo::{cache, exercise};
 
 use crate::Result;
 use crate::shared::Side;
@@ -213,6 +214,19 @@ pub fn through_uart(uart: &UnixStream, has_cache: bool) -> Result<u32> {
 pub fn through_memory(side: Side) -> Result<u32> {
     let mut host = Host::new(side);
     Ok(each_kind(&mut host)? + cache(&mut host)? + many(&mut host)?)
+}
+
+/// Calls as a program makes them, with nothing but the name of the endpoint.
+pub fn by_endpoint(endpoint: &str) -> Result<u32> {
+    let client = sinew_io::connect(&endpoint.parse()?)?;
+    let calls = 100;
+    for value in 0..calls / 2 {
+        let answer = exercise(&mut cache::Client(&client), value)?;
+        if answer != value {
+            return Err(format!("{answer} instead of {value}").into());
+        }
+    }
+    Ok(calls as u32)
 }
 
 fn many(host: &mut Host<impl Carrier>) -> Result<u32> {

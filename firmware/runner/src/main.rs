@@ -101,7 +101,9 @@ fn serve_shared(figures: &mut Figures) -> Result<()> {
     let mut board = Emulator::start_sharing(&image, &place.memory, &place.bell)?;
     let mut side = shared::Side::open(&place)?;
     side.connect(&place)?;
-    let calls = calls::through_memory(side).map_err(|error| format!("shared: {error}"))?;
+    let named = |error| format!("shared: {error}");
+    let calls = calls::through_memory(side).map_err(named)?
+        + calls::by_endpoint(&place.endpoint()).map_err(named)?;
     println!("shared: {calls} calls answered as they must be");
     figures.add("shared", "flash", image.flash);
     figures.add("shared", "ram_static", image.ram);

@@ -15,7 +15,7 @@ use sinew_shm::linux::process::{Mapped, Process};
 use sinew_shm::linux::region::Region;
 
 use crate::Result;
-use crate::agreed::{CALLS, LINK};
+use crate::agreed::{CALLS, LINK, MTU};
 
 /// The board's PSRAM, in bytes.
 const LEN: u64 = 16 << 20;
@@ -55,6 +55,12 @@ impl Place {
             memory: folder.join("memory"),
             bell: folder.join("bell"),
         }
+    }
+
+    /// What names it for programs.
+    pub fn endpoint(&self) -> String {
+        let (memory, bell) = (self.memory.display(), self.bell.display());
+        format!("shm:{memory}?mtu={MTU}&doorbell={bell}")
     }
 
     pub fn folder(&self) -> &Path {
