@@ -1,5 +1,7 @@
 //! The code samples of the book: the sections that it shows are compiled and run.
 
+#[path = "book/channels.rs"]
+mod channels;
 #[path = "book/image.rs"]
 mod image;
 #[path = "book/porting.rs"]

@@ -1,0 +1,166 @@
+//! Raw channels between two processes: a station that measures, and whoever wants to know.
+
+// ANCHOR: link
+use std::error::Error;
+use std::path::Path;
+use std::time::Duration;
+
+use sinew_shm::domain::{Channel, Config, Pool, Predicate};
+use sinew_shm::linux::link::{Link, Listener, Options, WaitError};
+
+const ORDERS: u16 = 1;
+const SAMPLES: u16 = 2;
+
+/// Both sides compile this in, and refuse a peer that has another.
+const LINK: Config = Config::new(&[
+    // The station (first side) has 8 blocks of 64 bytes here, and so has its peer.
+    Channel::new(ORDERS, "orders", Pool::new(8, 64)).priority(0),
+    // Only the station sends here.
+    Channel::new(SAMPLES, "samples", Pool::new(16, 1024))
+        .pools(Pool::new(16, 1024), Pool::new(0, 0))
+        .priority(200),
+]);
+const _: () = assert!(LINK.check().is_ok());
+
+const SECOND: Option<Duration> = Some(Duration::from_secs(1));
+// ANCHOR_END: link
+
+// ANCHOR: station
+fn station(path: &Path) -> Result<(), Box<dyn Error>> {
+    let listener = Listener::bind(path)?;
+    let link: Link = listener.accept(LINK, Options::default(), None)?; // None: for ever
+    link.up_within(SECOND)?;
+    let orders = link.receiver(ORDERS).ok_or("no such channel")?;
+    let answers = link.sender(ORDERS).ok_or("no such channel")?;
+    let samples = link.sender(SAMPLES).ok_or("no such channel")?;
+    loop {
+        let order = match orders.receive_within(None) {
+            Ok(order) => order,
+            Err(WaitError::Lost(_)) => return Ok(()), // the peer has gone
+            Err(error) => return Err(error.into()),
+        };
+        // Of an untrusted peer each byte is read once: copied out, then used.
+        let mut count = [0; 4];
+        order.copy_to(&mut count)?;
+        drop(order); // the block goes back
+        let count = u32::from_le_bytes(count);
+
+        // A batch: one doorbell for all of it.
+        for number in 0..count {
+            let mut place = samples.place_within(8, SECOND)?;
+            place[..4].copy_from_slice(&(number % 3).to_le_bytes()); // which sensor
+            place[4..8].copy_from_slice(&number.to_le_bytes()); // written where it leaves from
+            place.publish(8)?;
+        }
+        samples.flush();
+        answers.send_within(b"done", SECOND)?;
+    }
+}
+// ANCHOR_END: station
+
+// ANCHOR: client
+fn client(path: &Path) -> Result<Vec<u32>, Box<dyn Error>> {
+    let link: Link = Link::connect(path, LINK, Options::default())?;
+    link.up_within(SECOND)?;
+    let orders = link.sender(ORDERS).ok_or("no such channel")?;
+    let answers = link.receiver(ORDERS).ok_or("no such channel")?;
+    let samples = link.receiver(SAMPLES).ok_or("no such channel")?;
+
+    // Sensor 2 alone: what does not match is dropped by the sender, and wakes nobody.
+    samples.set_filter(Predicate::Matches {
+        offset: 0,
+        mask: u32::MAX,
+        value: 2,
+    });
+    orders.send_within(&30_u32.to_le_bytes(), SECOND)?;
+
+    let mut seen = Vec::new();
+    let mut is_done = false;
+    while !is_done || samples.has(1)? {
+        // The most urgent channel that has a packet.
+        match link.next_within(SECOND)? {
+            ORDERS => {
+                answers.receive_within(SECOND)?;
+                is_done = true;
+            }
+            _ => {
+                let packet = samples.receive_within(SECOND)?;
+                let mut sample = [0; 8];
+                packet.copy_to(&mut sample)?;
+                let [.., a, b, c, d] = sample;
+                seen.push(u32::from_le_bytes([a, b, c, d]));
+            }
+        }
+    }
+    Ok(seen)
+}
+// ANCHOR_END: client
+
+#[test]
+fn a_client_hears_of_one_sensor_from_another_process() -> Result<(), Box<dyn Error>> {
+    let path = std::env::temp_dir().join(format!("sinew-station-{}", std::process::id()));
+    let there = path.clone();
+    let station = std::thread::spawn(move || station(&there).map_err(|error| error.to_string()));
+    while !path.exists() {
+        std::thread::yield_now();
+    }
+    let seen = client(&path)?;
+    assert_eq!(seen, [2, 5, 8, 11, 14, 17, 20, 23, 26, 29]);
+    station.join().unwrap()?;
+    Ok(())
+}
+
+#[test]
+fn threads_have_a_link() -> Result<(), Box<dyn Error>> {
+    // ANCHOR: threads
+    let (near, far): (Link, Link) = Link::pair(LINK, Options::default())?;
+    let thread = std::thread::spawn(move || -> Result<(), WaitError> {
+        far.up_within(SECOND)?;
+        let (Some(orders), Some(answers)) = (far.receiver(ORDERS), far.sender(ORDERS)) else {
+            return Ok(());
+        };
+        while let Ok(order) = orders.receive_within(None) {
+            let mut text = [0; 64];
+            let len = order.copy_to(&mut text).map_err(WaitError::Lost)?;
+            answers.send_within(&text[..len], SECOND)?;
+        }
+        Ok(()) // the other thread has dropped its side
+    });
+
+    near.up_within(SECOND)?;
+    let order = near.sender(ORDERS).ok_or("no such channel")?;
+    let answer = near.receiver(ORDERS).ok_or("no such channel")?;
+    order.send_within(b"echo", SECOND)?;
+    assert_eq!(answer.receive_within(SECOND)?.len(), 4);
+    drop((order, answer, near)); // the link closes
+    thread.join().unwrap()?;
+    // ANCHOR_END: threads
+    Ok(())
+}
+
+#[test]
+fn gathering_and_polling() -> Result<(), Box<dyn Error>> {
+    let (near, far): (Link, Link) = Link::pair(LINK, Options::default())?;
+    let thread = std::thread::spawn(move || far.up_within(SECOND).map(|()| far));
+    near.up_within(SECOND)?;
+    let far = thread.join().unwrap()?;
+    let samples = far.receiver(SAMPLES).ok_or("no such channel")?;
+    let sender = near.sender(SAMPLES).ok_or("no such channel")?;
+    for _ in 0..3 {
+        sender.send_within(b"sample", SECOND)?;
+    }
+    let mut handled = 0;
+    let mut handle = |_| handled += 1;
+    // ANCHOR: gather
+    // Eight packets, or what there is after 20 ms: one wake-up for all of them.
+    match samples.gather_within(8, Some(Duration::from_millis(20))) {
+        Ok(()) | Err(WaitError::TimedOut) => {}
+        Err(error) => return Err(error.into()),
+    }
+    while let Some(packet) = samples.receive()? {
+        handle(packet);
+    }
+    // ANCHOR_END: gather
+    assert_eq!(handled, 3);
+    Ok(())
+}
