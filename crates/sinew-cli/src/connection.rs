@@ -26,6 +26,7 @@ pub fn unreachable(endpoint: &Endpoint, method: &Method, error: &ConnectError) -
 /// What happened, and what to do about it.
 pub fn explain(endpoint: &Endpoint, error: &ConnectError) -> (String, String) {
     let serial = matches!(endpoint.address, Address::Serial(..));
+    let shared = matches!(endpoint.address, Address::Shm(_));
     match error {
         ConnectError::NoHost(_, error) => (
             format!("the host name has no address ({error})"),
@@ -45,6 +46,10 @@ pub fn explain(endpoint: &Endpoint, error: &ConnectError) -> (String, String) {
                 "start it, or check the address".into(),
             ),
         },
+        ConnectError::TimedOut(_) if shared => (
+            "the server does not answer".into(),
+            "it is stopped or overloaded: look at its process".into(),
+        ),
         ConnectError::TimedOut(_) => (
             "the other side does not answer".into(),
             "check the address, the route and the firewall".into(),
@@ -57,9 +62,17 @@ pub fn explain(endpoint: &Endpoint, error: &ConnectError) -> (String, String) {
             "access denied".into(),
             "check the owner and the mode of the path".into(),
         ),
+        ConnectError::Busy(_) if shared => (
+            "the server has too many clients".into(),
+            "end one of them, then call again".into(),
+        ),
         ConnectError::Busy(_) => (
             "another program has it open".into(),
             "end that program, for example a terminal on the same line".into(),
+        ),
+        ConnectError::WrongKind(_) if !serial && other_file(&endpoint.address).is_none() => (
+            "the socket is of another kind".into(),
+            "the server there may be one of unix: or of shm:; call it as such".into(),
         ),
         ConnectError::WrongKind(_) => (
             format!(
@@ -72,9 +85,9 @@ pub fn explain(endpoint: &Endpoint, error: &ConnectError) -> (String, String) {
             format!("the device does not know the speed of {baud} baud"),
             "choose another with serial:PATH?baud=N".into(),
         ),
-        ConnectError::Unsupported(_) => (
-            "this version does not open such endpoints".into(),
-            "use unix: between processes of one machine".into(),
+        ConnectError::Differs(_, refusal) => (
+            format!("the two sides do not fit ({refusal})"),
+            "give both the same --mtu, and build both from the same release".into(),
         ),
         ConnectError::Io(_, error) => (error.to_string(), "check the address".into()),
     }
@@ -82,7 +95,7 @@ pub fn explain(endpoint: &Endpoint, error: &ConnectError) -> (String, String) {
 
 /// What stands in the place of the socket.
 pub fn other_file(address: &Address) -> Option<&'static str> {
-    let Address::Unix(path) = address else {
+    let (Address::Unix(path) | Address::Shm(path)) = address else {
         return None;
     };
     let kind = std::fs::metadata(path).ok()?.file_type();

@@ -9,7 +9,7 @@ use sinew_io::endpoint::{MAX_MTU, MIN_MTU};
 /// Where the link is. Options win over those in the endpoint's text.
 #[derive(Debug, Args)]
 pub struct At {
-    /// tcp:HOST:PORT, udp:HOST:PORT, unix:PATH, serial:PATH?baud=N, exec:COMMAND or stdio:
+    /// tcp:HOST:PORT, udp:HOST:PORT, unix:PATH, shm:PATH, serial:PATH?baud=N, exec:COMMAND or stdio:
     endpoint: Endpoint,
     /// The channel id of the calls [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]

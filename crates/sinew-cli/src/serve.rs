@@ -58,7 +58,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     // A line or a pair of pipes ends with its peer; a listener goes on until it is stopped.
     let listens = matches!(
         endpoint.address,
-        Address::Tcp(..) | Address::Udp(..) | Address::Unix(_)
+        Address::Tcp(..) | Address::Udp(..) | Address::Unix(_) | Address::Shm(_)
     );
     server.on_link(move |event| match event {
         LinkEvent::Opened(link) if args.verbose => output::note(&format!("client {link} is there")),

@@ -15,7 +15,16 @@ fn every_placement_is_called_and_its_bytes_are_counted() {
         .iter()
         .map(|row| row["link"].as_str().unwrap())
         .collect();
-    let all = ["direct", "queue", "unix", "pty + HDLC", "TCP", "UDP"];
+    let all = [
+        "direct",
+        "queue",
+        "shared memory",
+        "shared memory",
+        "unix",
+        "pty + HDLC",
+        "TCP",
+        "UDP",
+    ];
     assert_eq!(names, all);
     for row in rows {
         let fields: Vec<_> = row.as_object().unwrap().keys().collect();
@@ -29,13 +38,14 @@ fn every_placement_is_called_and_its_bytes_are_counted() {
         .iter()
         .map(|row| row["bytes_per_call"].as_f64().unwrap())
         .collect();
-    let [direct, queue, unix, pty, tcp, udp] = bytes[..] else {
+    let [direct, queue, threads, processes, unix, pty, tcp, udp] = bytes[..] else {
         panic!("{bytes:?}")
     };
     assert_eq!(direct, 0.0);
     // A packet of a small message has 13 to 22 bytes, and each call has two.
-    assert!((26.0..44.0).contains(&queue), "{queue}");
-    assert!((26.0..44.0).contains(&udp), "{udp}");
+    for packets in [queue, threads, processes, udp] {
+        assert!((26.0..44.0).contains(&packets), "{packets}");
+    }
     // HDLC adds 8 bytes to each, and a few escapes.
     for framed in [unix, pty, tcp] {
         assert!(
@@ -49,8 +59,8 @@ fn every_placement_is_called_and_its_bytes_are_counted() {
 fn the_table_has_a_line_for_each_placement_and_no_colour_in_a_pipe() {
     let output = sinew(&["demo", "--calls", "20"]).output().unwrap();
     let text = support::answer(&output);
-    // Four lines of frame and heads, six placements, four lines of legend.
-    assert_eq!(text.lines().count(), 14, "{text}");
+    // Four lines of frame and heads, eight placements, four lines of legend.
+    assert_eq!(text.lines().count(), 16, "{text}");
     for line in text.lines() {
         assert!(line.chars().count() <= 79, "{line}");
     }
@@ -64,7 +74,7 @@ fn a_placement_that_cannot_run_fails_with_its_name() {
     let output = demo.env("TMPDIR", "/no/such/folder").output().unwrap();
     let text = support::complaint(&output);
     assert!(
-        text.contains("\"two processes, unix\" cannot run"),
+        text.contains("\"two processes, shared memory\" cannot run"),
         "{text}"
     );
     assert_eq!(output.status.code(), Some(70));

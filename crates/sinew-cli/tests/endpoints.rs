@@ -58,6 +58,15 @@ fn unix_carries_every_kind_and_leaves_no_file() {
 }
 
 #[test]
+fn shared_memory_carries_every_kind_and_leaves_no_file() {
+    let path = socket("shm-kinds");
+    let report = served(&format!("shm:{path}"));
+    assert!(report.contains("refused nothing"), "{report}");
+    assert!(!std::path::Path::new(&path).exists());
+    served(&format!("shm:{path}?mtu=256&channel=9&spin=0"));
+}
+
+#[test]
 fn serial_carries_every_kind() {
     let cable = Cable::new();
     let server = Serve::start(&format!("serial:{}?baud=921600", cable.ends[0]));
@@ -75,7 +84,16 @@ fn a_command_carries_every_kind() {
 
 #[test]
 fn several_clients_are_served_at_once() {
-    let server = Serve::start("tcp:127.0.0.1:0");
+    for endpoint in [
+        "tcp:127.0.0.1:0".into(),
+        format!("shm:{}", socket("shm-several")),
+    ] {
+        several_clients(&endpoint);
+    }
+}
+
+fn several_clients(endpoint: &str) {
+    let server = Serve::start(endpoint);
     let held: Vec<_> = (0..8)
         .map(|_| {
             let mut child = support::spawn_call(&server.endpoint, &["Kinds/EchoAll"]);

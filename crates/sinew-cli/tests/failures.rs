@@ -39,9 +39,11 @@ fn no_server_is_no_connection() {
             format!("unix:{}", socket("none")),
             "no server listens there",
         ),
+        (format!("shm:{}", socket("none")), "no server listens there"),
         ("serial:/dev/no-such-line".into(), "there is no such device"),
         ("serial:/dev/null".into(), "this is no serial device"),
         ("unix:/etc/passwd".into(), "it is a file, not a socket"),
+        ("shm:/etc/passwd".into(), "it is a file, not a socket"),
         (
             "tcp:no-such-host.invalid:1".into(),
             "the host name has no address",
@@ -61,7 +63,16 @@ fn no_server_is_no_connection() {
 
 #[test]
 fn an_endpoint_in_use_cannot_be_served() {
-    let server = Serve::start("tcp:127.0.0.1:0");
+    for endpoint in [
+        "tcp:127.0.0.1:0".into(),
+        format!("shm:{}", socket("in-use")),
+    ] {
+        is_served_once(&endpoint);
+    }
+}
+
+fn is_served_once(endpoint: &str) {
+    let server = Serve::start(endpoint);
     let second = support::sinew(&["serve", &server.endpoint])
         .output()
         .unwrap();
@@ -78,14 +89,38 @@ fn an_endpoint_in_use_cannot_be_served() {
 fn a_file_is_neither_served_nor_replaced() {
     let path = socket("file");
     std::fs::write(&path, "precious").unwrap();
-    let output = support::sinew(&["serve", &format!("unix:{path}")])
-        .output()
-        .unwrap();
-    let text = complaint(&output);
-    assert!(text.contains("it is a file, not a socket"), "{text}");
-    assert_eq!(output.status.code(), Some(69));
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
+    for kind in ["unix", "shm"] {
+        let output = support::sinew(&["serve", &format!("{kind}:{path}")])
+            .output()
+            .unwrap();
+        let text = complaint(&output);
+        assert!(text.contains("it is a file, not a socket"), "{text}");
+        assert_eq!(output.status.code(), Some(69));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
+    }
     std::fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn sides_of_shared_memory_that_do_not_fit_say_in_what() {
+    let server = Serve::start(&format!("shm:{}", socket("fit")));
+    let output = call(
+        &server.endpoint,
+        &[&DOUBLE[..], &["--mtu", "512"]].concat(),
+        "",
+    );
+    let text = complaint(&output);
+    assert!(
+        text.contains("the two sides do not fit (length of"),
+        "{text}"
+    );
+    assert!(text.contains("give both the same --mtu"), "{text}");
+    assert_eq!(output.status.code(), Some(69));
+    // One of them takes the other for a server of another kind.
+    let socket = server.endpoint.replace("shm:", "unix:");
+    let text = complaint(&call(&socket, &DOUBLE, ""));
+    assert!(text.contains("the socket is of another kind"), "{text}");
+    assert!(server.stop().contains("clients 1"));
 }
 
 #[test]
@@ -246,7 +281,16 @@ fn a_malformed_line_ends_the_call_and_names_the_line() {
 
 #[test]
 fn ctrl_c_cancels_every_kind_of_stream_on_the_wire() {
-    let server = Serve::start("tcp:127.0.0.1:0");
+    for endpoint in [
+        "tcp:127.0.0.1:0".into(),
+        format!("shm:{}", socket("ctrl-c")),
+    ] {
+        ctrl_c_cancels(&endpoint);
+    }
+}
+
+fn ctrl_c_cancels(endpoint: &str) {
+    let server = Serve::start(endpoint);
     let endless: [&[&str]; 3] = [
         &["Kinds/Count", r#"{"n": 4000000000}"#],
         &["Kinds/Sum", "--timeout", "1h"],
@@ -306,7 +350,20 @@ fn a_reader_that_has_seen_enough_ends_the_call() {
 
 #[test]
 fn a_server_that_vanishes_ends_the_call() {
-    let server = Serve::start("tcp:127.0.0.1:0");
+    let shm = format!("shm:{}", socket("vanishes"));
+    for endpoint in ["tcp:127.0.0.1:0", &shm] {
+        for is_killed in [false, true] {
+            call_ends(endpoint, is_killed);
+        }
+    }
+    // What the killed server has left behind does not stop the next one.
+    let next = Serve::start(&shm);
+    assert_eq!(answer(&call(&shm, &DOUBLE, "")), "{\"n\":2}\n");
+    next.stop();
+}
+
+fn call_ends(endpoint: &str, is_killed: bool) {
+    let server = Serve::start(endpoint);
     let mut child = spawn_call(&server.endpoint, &["Kinds/EchoAll"]);
     child
         .stdin
@@ -320,7 +377,10 @@ fn a_server_that_vanishes_ends_the_call() {
         .unwrap()
         .read_exact(&mut [0; 8])
         .unwrap();
-    server.stop();
+    match is_killed {
+        false => drop(server.stop()),
+        true => server.kill(),
+    }
     let _input = child.stdin.take();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(69), "{}", complaint(&output));

@@ -144,10 +144,14 @@ fn why_silent(endpoint: &Endpoint, strays: &Strays, traffic: &Traffic) -> String
         Address::Udp(..) => "; nobody listens there, or the datagram was lost".into(),
         _ => String::new(),
     };
+    let framing = match endpoint.address.is_stream() {
+        true => "it uses another framing (give --frame); ",
+        false => "",
+    };
     format!(
         "not one byte came back. The likely causes: the server does not serve channel {} (give \
-         --channel; an unknown channel is never answered); it uses another framing (give --frame); \
-         it hangs or needs longer (give --timeout){carrier}",
+         --channel; an unknown channel is never answered); {framing}it hangs or needs longer (give \
+         --timeout){carrier}",
         endpoint.channel
     )
 }

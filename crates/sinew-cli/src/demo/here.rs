@@ -5,7 +5,7 @@ use std::thread;
 use indicatif::ProgressBar;
 use sinew::rpc::Direct;
 use sinew_demo::{CacheService, cache};
-use sinew_io::{Client, Link, threads};
+use sinew_io::{Client, Link, shm, threads};
 
 use super::Outcome;
 use super::measure::exercises;
@@ -20,7 +20,21 @@ pub fn direct(calls: u64, bar: &ProgressBar) -> Result<Outcome, String> {
 
 /// A server in another thread, joined by queues.
 pub fn threads(calls: u64, bar: &ProgressBar) -> Result<Outcome, String> {
-    let (near, mut far) = threads::link();
+    served(threads::link(), calls, bar)
+}
+
+/// A server in another thread, joined by a link over memory that each side writes a half of.
+pub fn shared_memory(calls: u64, bar: &ProgressBar) -> Result<Outcome, String> {
+    let link = shm::threads::link().map_err(|error| error.to_string())?;
+    served(link, calls, bar)
+}
+
+/// A server at the far end of a link, in a thread of its own.
+fn served<L: Link + Send + 'static>(
+    (near, mut far): (L, L),
+    calls: u64,
+    bar: &ProgressBar,
+) -> Result<Outcome, String> {
     let server = serve::server();
     let thread = thread::spawn(move || server.serve(&mut far, 1));
     let outcome = over(near, calls, bar);

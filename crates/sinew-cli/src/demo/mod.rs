@@ -45,7 +45,7 @@ struct Placement {
     needs: &'static str,
 }
 
-const PLACEMENTS: [Placement; 6] = [
+const PLACEMENTS: [Placement; 8] = [
     Placement {
         name: "same thread",
         link: "direct",
@@ -57,6 +57,18 @@ const PLACEMENTS: [Placement; 6] = [
         link: "queue",
         run: here::threads,
         needs: "a second thread",
+    },
+    Placement {
+        name: "two threads",
+        link: "shared memory",
+        run: here::shared_memory,
+        needs: "a second thread",
+    },
+    Placement {
+        name: "two processes",
+        link: "shared memory",
+        run: processes::shared_memory,
+        needs: "child processes, memory for a link, and sockets in the folder for temporary files",
     },
     Placement {
         name: "two processes",

@@ -20,6 +20,11 @@ pub fn unix(calls: u64, bar: &ProgressBar) -> Result<Outcome, String> {
     at(&format!("unix:{}", socket.0.display()), calls, bar)
 }
 
+pub fn shared_memory(calls: u64, bar: &ProgressBar) -> Result<Outcome, String> {
+    let socket = Socket::new();
+    at(&format!("shm:{}", socket.0.display()), calls, bar)
+}
+
 pub fn tcp(calls: u64, bar: &ProgressBar) -> Result<Outcome, String> {
     at("tcp:127.0.0.1:0", calls, bar)
 }

@@ -9,8 +9,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::io::Errno;
 use sinew_shm::domain::observe::{Side, Source};
 use sinew_shm::domain::{Config, Region, Role};
+use sinew_shm::linux::link::connected;
 use sinew_shm::linux::{self, Mapping, exchange};
 
 use super::place::Place;
@@ -92,8 +94,14 @@ pub fn open(place: &Place, config: Option<&Config<'_>>) -> Result<Found, Failure
         .map_err(io_failed)?
         .file_type();
     if kind.is_socket() {
-        let socket = UnixStream::connect(&place.path).map_err(io_failed)?;
-        return shown_by_process(socket.into()).map_err(|error| {
+        let socket = match connected(&place.path, PATIENCE) {
+            // A program of its own making may trade its segments over a stream.
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::PROTOTYPE) => {
+                UnixStream::connect(&place.path).map(OwnedFd::from)
+            }
+            connected => connected,
+        };
+        return shown_by_process(socket.map_err(io_failed)?).map_err(|error| {
             failed(
                 error.to_string(),
                 "check that the socket is that of a link over shared memory",

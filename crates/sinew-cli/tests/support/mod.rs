@@ -105,6 +105,15 @@ impl Serve {
     }
 }
 
+impl Serve {
+    /// SIGKILL.
+    pub fn kill(mut self) {
+        let mut child = self.child.take().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}
+
 impl Drop for Serve {
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {

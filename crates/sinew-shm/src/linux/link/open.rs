@@ -1,5 +1,6 @@
 //! How a link begins.
 
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -44,8 +45,7 @@ impl<L: Lock> Link<L> {
         config: Config<'static>,
         options: Options,
     ) -> Result<Link<L>, LinkError> {
-        let socket = connected(path.as_ref(), Deadline::after(options.exchange));
-        let socket = socket.map_err(|error| LinkError::Socket(error.into()))?;
+        let socket = connected(path, options.exchange).map_err(LinkError::Socket)?;
         let offer = offer(&config, Role::Second, options.doorbell);
         let joined = exchange::join(socket, &offer, options.exchange)?;
         Self::joined(joined, config, Role::Second, options)
@@ -220,8 +220,11 @@ impl<L: Lock> Link<L> {
     }
 }
 
-fn connected(path: &Path, deadline: Deadline) -> Result<OwnedFd, Errno> {
-    let address = SocketAddrUnix::new(path)?;
+/// A socket that is connected to the [`Listener`](super::Listener) at `path`, for who goes through
+/// the exchange itself: an observer. Waits at most `timeout`.
+pub fn connected(path: impl AsRef<Path>, timeout: Duration) -> io::Result<OwnedFd> {
+    let deadline = Deadline::after(timeout);
+    let address = SocketAddrUnix::new(path.as_ref())?;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
     loop {
@@ -232,7 +235,7 @@ fn connected(path: &Path, deadline: Deadline) -> Result<OwnedFd, Errno> {
             Err(Errno::AGAIN) if !deadline.is_over() => {
                 std::thread::sleep(Duration::from_millis(1));
             }
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.into()),
         }
     }
 }
