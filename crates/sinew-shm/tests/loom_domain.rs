@@ -6,7 +6,7 @@
 
 #[path = "support/loom.rs"]
 mod support;
-#[path = "support/loom_domain.rs"]
+#[path = "support/two.rs"]
 mod two;
 
 use loom::thread;

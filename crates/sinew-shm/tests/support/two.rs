@@ -1,17 +1,27 @@
-//! Two sides of a link between domains, for loom: each is driven by one thread, which sleeps on a
-//! bell that the other side rings.
+//! Two sides of a link between domains in one program, for threads and for loom: each is driven by
+//! one thread, which sleeps on a bell that the other side rings.
+#![allow(dead_code)]
 
+#[cfg(not(loom))]
+use std::ptr::NonNull;
 use std::sync::{Arc, Weak};
 use std::task::{Wake, Waker};
 
+#[cfg(loom)]
 use loom::sync::{Condvar, Mutex};
+#[cfg(not(loom))]
+use std::sync::{Condvar, Mutex};
+
 use sinew_shm::domain::{
     Block, Coherent, Config, Doorbell, End, Lost, Memory, Options, Parts, Platform, Receiver,
     Refused, Role, Sender, Slot, Status,
 };
 use sinew_shm::{Line, Segment};
 
-use crate::support::LoomLock;
+#[cfg(loom)]
+use crate::support::LoomLock as SideLock;
+#[cfg(not(loom))]
+use sinew_shm::StdLock as SideLock;
 
 /// What one side sleeps on: sticky, rung by the peer's doorbell and by its own wakers.
 pub struct Bell {
@@ -84,7 +94,7 @@ impl Doorbell for Ring {
 pub struct Model;
 
 impl Platform for Model {
-    type Lock = LoomLock;
+    type Lock = SideLock;
     type Doorbell = Ring;
     type Cache = Coherent;
     type Slots = Vec<Slot>;
@@ -104,7 +114,17 @@ impl Drop for Map {
     fn drop(&mut self) {
         for segment in [self.first, self.second].into_iter().chain(self.exchange) {
             // SAFETY: it was made by `sites`; the ends that use it keep this alive.
-            unsafe { segment.free() };
+            #[cfg(loom)]
+            unsafe {
+                segment.free();
+            }
+            #[cfg(not(loom))]
+            {
+                let first = segment.base().cast::<Line>();
+                let lines = NonNull::slice_from_raw_parts(first, segment.len() / Line::SIZE);
+                // SAFETY: as above, by `lines`.
+                drop(unsafe { Box::from_raw(lines.as_ptr()) });
+            }
         }
     }
 }
