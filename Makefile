@@ -1,8 +1,8 @@
 # The menu: `make` alone prints it. Every target does its own set-up (see ./setup).
 .DEFAULT_GOAL := menu
 .PHONY: menu demo test bench lint docs \
-        test-rust test-32bit test-loom test-miri test-nostd test-firmware test-fuzz test-counts \
-        soak
+        test-rust test-32bit test-explore test-loom test-miri test-nostd test-firmware test-fuzz \
+        test-counts soak
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -22,8 +22,8 @@ demo: ## the main job: one service and one client in every placement
 
 test: ## everything that CI runs
 	@./setup test
-	@$(MAKE) --no-print-directory lint test-rust test-32bit test-loom test-miri test-nostd \
-		test-firmware test-counts test-fuzz
+	@$(MAKE) --no-print-directory lint test-rust test-32bit test-explore test-loom test-miri \
+		test-nostd test-firmware test-counts test-fuzz
 	@echo "all checks passed"
 
 lint: ## formatting and clippy, warnings are errors
@@ -48,6 +48,9 @@ test-32bit: ## the shared layout on a 32-bit machine, and links of 32-bit with 6
 		echo "64 bits, and a peer of 32:"; SINEW_ROUNDS=50 SINEW_PEER=$$narrow $$wide; \
 		echo "32 bits, and a peer of 64:"; SINEW_ROUNDS=50 SINEW_PEER=$$wide $$narrow; \
 	else echo "test-32bit: needs an x86-64 machine, skipped"; fi
+
+test-explore: ## every state of a domain link's two sides, with a crash at every step
+	cargo test -q --release -p sinew-shm --features std --lib explore -- --nocapture
 
 test-loom: ## every interleaving of what threads share, and mutants that must fail
 	RUSTFLAGS="--cfg loom" cargo test -q --target-dir target/loom -p sinew-shm --release --test loom

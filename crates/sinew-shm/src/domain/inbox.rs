@@ -272,4 +272,15 @@ impl Inbox {
         self.filter = Filter::new(predicate, self.filter.version().wrapping_add(2));
         self.filter.publish(&self.mine, cache);
     }
+
+    /// Everything that a later call depends on.
+    #[cfg(all(test, not(any(loom, miri))))]
+    pub(super) fn digest(&self) -> [u32; 4] {
+        [
+            self.tag.into(),
+            self.ring.at(),
+            self.returns.at(),
+            self.held.into(),
+        ]
+    }
 }

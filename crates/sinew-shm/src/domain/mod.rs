@@ -36,6 +36,8 @@
 mod config;
 mod crc;
 mod end;
+#[cfg(all(test, not(any(loom, miri))))]
+mod explore;
 #[cfg(feature = "toml")]
 pub mod file;
 mod filter;

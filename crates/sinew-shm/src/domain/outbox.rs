@@ -411,4 +411,20 @@ impl Outbox {
             && in_stack == count(State::Free)
             && count(State::Lent) == usize::from(self.lent)
     }
+
+    /// Everything that a later call depends on.
+    #[cfg(all(test, not(any(loom, miri))))]
+    pub(super) fn digest(&self) -> [u32; 9] {
+        [
+            self.tag.into(),
+            self.ring.at(),
+            self.returns.at(),
+            self.flushed,
+            self.free_top.into(),
+            self.free.into(),
+            self.lent.into(),
+            self.answers.0.into(),
+            self.answers.1.into(),
+        ]
+    }
 }

@@ -99,6 +99,12 @@ impl Session {
         self.me
     }
 
+    /// Everything that a later call depends on: both sessions, and the peer's state.
+    #[cfg(all(test, not(any(loom, miri))))]
+    pub(super) fn digest(&self) -> [u32; 3] {
+        [self.me, self.peer, self.state]
+    }
+
     /// What orders a publication before the look at the peer's wake word.
     #[inline(always)]
     pub(super) fn fence(&self) -> PublishFence {

@@ -13,6 +13,8 @@ use core::sync::atomic::{AtomicU32, Ordering, fence};
 use loom::sync::atomic::{AtomicU32, Ordering, fence};
 
 mod segment;
+#[cfg(all(test, not(any(loom, miri))))]
+pub(crate) mod trial;
 
 pub(crate) use segment::{BlockArea, RingArea, Span, Words};
 pub use segment::{Line, Segment};

@@ -196,12 +196,18 @@ impl SharedWord {
     /// Reads a word that orders nothing.
     #[inline(always)]
     pub(crate) fn get(&self) -> u32 {
+        #[cfg(all(test, not(any(loom, miri))))]
+        super::trial::access();
         u32::from_le(self.0.load(Ordering::Relaxed))
     }
 
     /// Writes a word that orders nothing.
     #[inline(always)]
     pub(crate) fn set(&self, value: u32) {
+        #[cfg(all(test, not(any(loom, miri))))]
+        if !super::trial::store(core::ptr::from_ref(self).addr(), value) {
+            return;
+        }
         self.0.store(value.to_le(), Ordering::Relaxed);
     }
 
@@ -230,6 +236,10 @@ impl SharedWord {
     /// Publishes a word of one's own.
     #[inline(always)]
     pub(crate) fn store(&self, value: u32, point: Point) {
+        #[cfg(all(test, not(any(loom, miri))))]
+        if !super::trial::store(core::ptr::from_ref(self).addr(), value) {
+            return;
+        }
         self.0.store(value.to_le(), point.order());
     }
 

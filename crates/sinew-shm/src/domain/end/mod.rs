@@ -18,6 +18,8 @@ use crate::waiters::wake;
 use crate::word::{Line, Segment};
 
 mod channel;
+#[cfg(all(test, not(any(loom, miri))))]
+mod digest;
 mod state;
 mod steps;
 
