@@ -4,17 +4,22 @@ mod support;
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept, bind,
     connect as connect_socket, listen as listen_socket, recv, send, socket_with,
 };
+use sinew::link::Rx;
 use sinew::rpc::CallError;
 use sinew_demo::{Num, cache, exercise, kinds};
+use sinew_io::link::{Link as _, Want};
 use sinew_io::serve::Listening;
-use sinew_io::{Address, ConnectError, Endpoint, Server, connect, open};
+use sinew_io::shm::process::ProcessLink;
+use sinew_io::{Address, ConnectError, Endpoint, Server, connect, open, shm};
 use sinew_shm::linux::exchange::{self, Field, TIMEOUT};
+use sinew_shm::linux::link::{Link, Options};
 use support::*;
 
 fn path_of(listening: &Listening) -> &Path {
@@ -47,7 +52,7 @@ fn fails(endpoint: &Endpoint) -> ConnectError {
 
 fn until(mut done: impl FnMut() -> bool) {
     while !done() {
-        std::thread::sleep(std::time::Duration::from_millis(1));
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 
@@ -156,6 +161,25 @@ fn observers_are_shown_the_links_and_are_no_clients() {
     until(|| server.links() == 0);
     until(|| observe().total == 0);
     assert_eq!(server.refused(), 0);
+}
+
+#[test]
+fn one_call_of_the_waker_hides_nothing_that_comes_after_it() {
+    for spin in [0, 1000] {
+        let config = shm::config::calls(64);
+        let (near, far) = Link::pair(config, Options::default()).unwrap();
+        let spin = Duration::from_micros(spin);
+        let mut near = ProcessLink::new(near, shm::config::CHANNEL, spin).unwrap();
+        near.waker().wake_by_ref();
+        near.wait(Want::Packet, None);
+        drop(far);
+        // The hang-up is only seen by who sleeps.
+        let mut waits = 0..100;
+        while near.halves().1.peek() == Ok(None) && waits.next().is_some() {
+            near.wait(Want::Packet, None);
+        }
+        assert!(near.halves().1.peek().is_err(), "{spin:?}");
+    }
 }
 
 #[test]
