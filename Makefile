@@ -18,7 +18,13 @@ demo: ## the main job: one service and one client in every placement
 	@./setup demo
 	@[ -x target/release/sinew ] || echo "building the tool: a few minutes the first time" >&2
 	@cargo build --release -p sinew-cli
-	@target/release/sinew demo $(DEMO)
+	@board=; image=firmware/target/thumbv7m-none-eabi/release/shared; \
+	if ! command -v qemu-system-arm >/dev/null; then \
+		echo "no row for a Cortex-M3: ./setup test installs QEMU, which emulates one" >&2; \
+	elif (cd firmware && ../.ci/cross build -q --release -p an385 --bin shared \
+			--target thumbv7m-none-eabi) 2>/dev/null; then board="--board $$image"; \
+	else echo "no row for a Cortex-M3: ./setup test installs the Rust target for it" >&2; fi; \
+	target/release/sinew demo $$board $(DEMO)
 
 test: ## everything that CI runs
 	@./setup test

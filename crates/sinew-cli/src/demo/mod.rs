@@ -1,9 +1,11 @@
 //! `sinew demo`: one service and one client, called unchanged in every placement of this machine.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+mod board;
 mod control;
 mod here;
 mod measure;
@@ -28,6 +30,11 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 20_000,
           value_parser = clap::value_parser!(u64).range(2..=100_000_000))]
     calls: u64,
+    /// Call this image as well, on a microcontroller that QEMU emulates and that shares its memory
+    ///
+    /// `make demo` builds it, where QEMU and the Rust target are there.
+    #[arg(long, value_name = "IMAGE")]
+    board: Option<PathBuf>,
 }
 
 /// What a placement found: its times, and the bytes that its link carried meanwhile.
@@ -96,8 +103,12 @@ const PLACEMENTS: [Placement; 8] = [
     },
 ];
 
+/// The one that needs more than this machine: an image, and an emulator for it.
+const BOARD: (&str, &str) = ("Linux, Cortex-M3", "shared memory");
+
 pub fn run(args: Args) -> Result<(), Failure> {
-    let bar = progress(args.calls * (PLACEMENTS.len() as u64 + 1));
+    let placements = PLACEMENTS.len() + usize::from(args.board.is_some());
+    let bar = progress(args.calls * (placements as u64 + 1));
     stay_on_one_core()
         .map_err(|cause| failed("control", "two threads", cause, "to choose its processor"))?;
     bar.set_message("control");
@@ -113,7 +124,15 @@ pub fn run(args: Args) -> Result<(), Failure> {
         } = placement;
         bar.set_message(*link);
         let outcome = run(args.calls, &bar).map_err(|cause| failed(name, link, cause, needs))?;
-        rows.push(row(placement, &outcome, &control));
+        rows.push(row((name, link), &outcome, &control));
+    }
+    if let Some(image) = &args.board {
+        let (name, link) = BOARD;
+        bar.set_message("board");
+        let needs = "qemu-system-arm, and the image `shared` of firmware/an385";
+        let outcome = board::shared_memory(image, args.calls, &bar);
+        let outcome = outcome.map_err(|cause| failed(name, link, cause, needs))?;
+        rows.push(row(BOARD, &outcome, &control));
     }
     bar.finish_and_clear();
     let text = match args.json {
@@ -143,11 +162,11 @@ fn stay_on_one_core() -> Result<(), String> {
     Ok(())
 }
 
-fn row(placement: &Placement, outcome: &Outcome, control: &Times) -> Row {
+fn row((placement, link): (&'static str, &'static str), outcome: &Outcome, control: &Times) -> Row {
     let times = outcome.times;
     Row {
-        placement: placement.name,
-        link: placement.link,
+        placement,
+        link,
         calls: times.calls,
         median_ns: times.median_ns,
         p99_ns: times.p99_ns,
@@ -178,8 +197,9 @@ fn progress(calls: u64) -> ProgressBar {
 #[cfg(test)]
 mod tests {
     /// Everything that a placement consists of.
-    const SOURCES: [&str; 6] = [
+    const SOURCES: [&str; 7] = [
         include_str!("mod.rs"),
+        include_str!("board.rs"),
         include_str!("here.rs"),
         include_str!("processes.rs"),
         include_str!("control.rs"),
@@ -211,6 +231,7 @@ mod tests {
         for (at, one) in super::PLACEMENTS.iter().enumerate() {
             let same = |other: &super::Placement| (other.name, other.link) == (one.name, one.link);
             assert_eq!(super::PLACEMENTS.iter().position(same), Some(at));
+            assert_ne!((one.name, one.link), super::BOARD);
         }
     }
 }
