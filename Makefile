@@ -1,8 +1,8 @@
 # The menu: `make` alone prints it. Every target does its own set-up (see ./setup).
 .DEFAULT_GOAL := menu
 .PHONY: menu demo test bench lint docs \
-        test-rust test-32bit test-explore test-loom test-miri test-nostd test-firmware test-fuzz \
-        test-counts soak
+        test-rust test-32bit test-explore test-scribbler test-loom test-miri test-nostd \
+        test-firmware test-fuzz test-counts soak
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -28,8 +28,8 @@ demo: ## the main job: one service and one client in every placement
 
 test: ## everything that CI runs
 	@./setup test
-	@$(MAKE) --no-print-directory lint test-rust test-32bit test-explore test-loom test-miri \
-		test-nostd test-firmware test-counts test-fuzz
+	@$(MAKE) --no-print-directory lint test-rust test-32bit test-explore test-scribbler \
+		test-loom test-miri test-nostd test-firmware test-counts test-fuzz
 	@echo "all checks passed"
 
 lint: ## formatting and clippy, warnings are errors
@@ -57,6 +57,14 @@ test-32bit: ## the shared layout on a 32-bit machine, and links of 32-bit with 6
 
 test-explore: ## every state of a domain link's two sides, with a crash at every step
 	cargo test -q --release -p sinew-shm --features std --lib explore -- --nocapture
+
+test-scribbler: ## a domain link's side against foreign writes, under the address sanitizer
+	@./setup test
+	@host=$$(rustc -vV | sed -n 's/^host: //p'); \
+		RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address -Cdebug-assertions=on" \
+		ASAN_OPTIONS=detect_leaks=0 SINEW_CALLS=10000000 \
+		cargo test -q --release --target-dir target/address --target $$host -p sinew-shm \
+			--test scribbler --test hostile --test hostile_play -- --nocapture
 
 test-loom: ## every interleaving of what threads share, and mutants that must fail
 	RUSTFLAGS="--cfg loom" cargo test -q --target-dir target/loom -p sinew-shm --release --test loom

@@ -343,7 +343,8 @@ impl World {
         receiver: &Receiver<Side>,
     ) {
         match which {
-            0 => end.peer_is_gone(),
+            0 if script.arg() & 1 == 0 => end.peer_is_gone(),
+            0 => end.peer_has_ended(),
             1 => end.recover(),
             2 => end.drain(),
             3 => drop(end.is_drained()),

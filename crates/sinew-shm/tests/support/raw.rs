@@ -73,6 +73,18 @@ impl Raw {
         }
     }
 
+    /// Memory that is there already.
+    ///
+    /// # Safety
+    /// `bytes` bytes, whole lines, can be read at `base` for ever, and written where that is done.
+    /// Whoever else uses them does so as words.
+    pub unsafe fn from_raw(base: NonNull<u8>, bytes: usize) -> Raw {
+        assert!(base.addr().get().is_multiple_of(64) && bytes.is_multiple_of(64));
+        // SAFETY: as the caller says; words are atomic.
+        let rows = unsafe { std::slice::from_raw_parts(base.cast().as_ptr(), bytes / 64) };
+        Raw { rows }
+    }
+
     pub fn segment(&self) -> Segment {
         let base = NonNull::from(self.rows).cast();
         // SAFETY: the rows live for ever, may be written through a shared reference, and are only

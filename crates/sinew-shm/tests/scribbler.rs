@@ -1,0 +1,327 @@
+//! A side that works while another process rewrites the peer's memory without a pause: garbage,
+//! entries that look right, sessions that come and go. What it may reach ends at pages that nobody
+//! may touch, and nothing of it is ever written here.
+//!
+//! `make test-scribbler` runs it for longer, under the address sanitizer.
+#![cfg(all(target_os = "linux", not(any(loom, miri))))]
+
+#[path = "support/raw.rs"]
+mod raw;
+mod support;
+
+use std::ffi::c_void;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::process::{Child, Command, Stdio};
+use std::ptr::{NonNull, null_mut};
+use std::rc::Rc;
+use std::task::Waker;
+
+use raw::{Pair, Raw};
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous};
+use rustix::process::getppid;
+use sinew_shm::domain::{
+    Channel, Config, End, Options, Pool, Predicate, Receiver, Refused, Role, Sender, Status,
+};
+use support::{Solo, parts};
+
+const LINK: Config = Config::new(&[
+    Channel::new(1, "small", Pool::new(4, 24)),
+    Channel::new(2, "large", Pool::new(3, 2048)).priority(1),
+]);
+
+/// What the scribbler is told: its two descriptors and where it starts.
+const ROLE: &str = "SINEW_SCRIBBLER";
+/// Calls of the side, at least; `SINEW_CALLS` says another number.
+const CALLS: u64 = 300_000;
+
+/// xorshift64.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u32 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 24) as u32
+    }
+
+    fn below(&mut self, end: u32) -> u32 {
+        self.next() % end
+    }
+}
+
+fn pages(bytes: usize) -> usize {
+    bytes.next_multiple_of(rustix::param::page_size())
+}
+
+/// Maps a segment so that it ends where a page ends that is followed by one that is not there.
+fn map(fd: RawFd, len: usize, access: ProtFlags) -> Raw {
+    let (page, whole) = (rustix::param::page_size(), pages(len));
+    // SAFETY: a new place of its own, and the file over the middle of it; both stay for ever, and
+    // the descriptor is open in this function.
+    let base = unsafe {
+        let fd = BorrowedFd::borrow_raw(fd);
+        let around = whole + 2 * page;
+        let place = mmap_anonymous(null_mut(), around, ProtFlags::empty(), MapFlags::PRIVATE);
+        let middle = place.unwrap().cast::<u8>().add(page).cast::<c_void>();
+        let flags = MapFlags::SHARED | MapFlags::FIXED;
+        let file = mmap(middle, whole, access, flags, fd, 0).unwrap();
+        file.cast::<u8>().add(whole - len)
+    };
+    // SAFETY: the map stays for ever; it is only read here where it cannot be written.
+    unsafe { Raw::from_raw(NonNull::new(base).unwrap(), len) }
+}
+
+fn memfd(len: usize) -> OwnedFd {
+    let fd = memfd_create("scribbled", MemfdFlags::empty()).unwrap();
+    ftruncate(&fd, pages(len) as u64).unwrap();
+    fd
+}
+
+fn lens() -> [usize; 2] {
+    [Role::First, Role::Second].map(|role| LINK.segment_len(role))
+}
+
+fn open(pair: &Pair, role: Role, faults: bool) -> Rc<End<Solo>> {
+    // SAFETY: each process opens one end of a role at a time, and the scribbler opens none.
+    let memory = unsafe { pair.memory(role) };
+    let options = Options {
+        faults,
+        ..Options::default()
+    };
+    let end = End::open(memory, LINK, role, parts(Solo, &LINK), options);
+    Rc::new(end.unwrap())
+}
+
+/// The other process, which ends with this one.
+struct Scribbler(Child);
+
+impl Scribbler {
+    fn start(first: &OwnedFd, second: &OwnedFd, seed: u32) -> Scribbler {
+        let told = format!("{} {} {seed}", first.as_raw_fd(), second.as_raw_fd());
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "scribbles", "--ignored", "--nocapture"])
+            .env(ROLE, told)
+            .stdout(Stdio::null())
+            .spawn();
+        Scribbler(child.unwrap())
+    }
+}
+
+impl Drop for Scribbler {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+#[ignore = "the other process"]
+fn scribbles() {
+    let Ok(told) = std::env::var(ROLE) else {
+        return;
+    };
+    let numbers: Vec<_> = told.split(' ').map(|text| text.parse().unwrap()).collect();
+    let [first, second, seed] = numbers[..] else {
+        panic!("{told}");
+    };
+    let [of_first, of_second] = lens();
+    let victim = map(first, of_first, ProtFlags::READ);
+    let mine = map(second, of_second, ProtFlags::READ | ProtFlags::WRITE);
+    let mut honest = Vec::new();
+    mine.copy_into(&mut honest);
+    honest[raw::STATE] = raw::READY;
+    let places = [0, 1].map(|index| mine.places(index));
+    let theirs = [0, 1].map(|index| victim.places(index));
+    let mut random = Random(0x9E37_79B9_7F4A_7C15 ^ seed as u64);
+    let parent = getppid();
+    while getppid() == parent {
+        for _ in 0..1000 {
+            let index = random.below(2) as usize;
+            // It writes far more often than the other process looks.
+            match random.below(100_000) {
+                0..100 => mine.set(random.below(mine.len() as u32) as usize, random.next()),
+                100..110 => {
+                    let session = honest[raw::SESSION].wrapping_add(random.below(3));
+                    honest[raw::SESSION] = session;
+                }
+                110..120 => mine.set(raw::STATE, random.below(6)),
+                120..1000 => {
+                    let word = places[index].control + random.below(9) as usize;
+                    mine.set(word, random.next() >> random.below(32));
+                }
+                // An honest peer's words, in a session that has acknowledged the other one.
+                1000..5000 => {
+                    honest[raw::ACKNOWLEDGED] = victim.get(raw::SESSION);
+                    for word in (0..32).filter(|&word| mine.get(word) != honest[word]) {
+                        mine.set(word, honest[word]);
+                    }
+                }
+                kind => {
+                    let is_return = kind % 2 == 0;
+                    let (ring, capacity, count, tag) = match is_return {
+                        true => (
+                            places[index].returns,
+                            places[index].returns_capacity,
+                            raw::RECLAIMED,
+                            victim.get(raw::SESSION),
+                        ),
+                        false => (
+                            places[index].ring,
+                            places[index].capacity,
+                            raw::RECEIVED,
+                            mine.get(raw::SESSION),
+                        ),
+                    };
+                    let next = victim.get(theirs[index].statistics + count);
+                    let at = ring + 4 * (next % capacity) as usize;
+                    // Mostly right; else any block, length, number or flags.
+                    let odd = random.below(5000);
+                    let block = random.below(if odd == 0 { 0x10000 } else { 4 });
+                    let len = if odd == 1 {
+                        random.next()
+                    } else {
+                        random.below(25)
+                    };
+                    let sequence = if odd == 2 {
+                        random.next()
+                    } else {
+                        next.wrapping_add(1)
+                    };
+                    mine.set(at + raw::BLOCK, block | tag << 16);
+                    mine.set(at + raw::LEN, len);
+                    mine.set(at + raw::FLAGS, random.below(2));
+                    mine.set(at + raw::SEQUENCE, sequence);
+                }
+            }
+        }
+    }
+}
+
+/// What happened.
+#[derive(Default, Debug)]
+struct Seen {
+    calls: u64,
+    ups: u64,
+    sent: u64,
+    received: u64,
+    faults: u64,
+    violations: u64,
+}
+
+/// The side works, in lives of some thousand calls each.
+fn work(pair: &Pair, faults: bool, random: &mut Random, seen: &mut Seen) {
+    let end = open(pair, Role::First, faults);
+    let mut copy = [0; 2048];
+    for _ in 0..80 {
+        let senders = [1, 2].map(|id| Sender::new(&end, id).unwrap());
+        let receivers = [1, 2].map(|id| Receiver::new(&end, id).unwrap());
+        let (mut places, mut packets) = (Vec::new(), Vec::new());
+        if end.status() == Status::Up {
+            seen.ups += 1;
+        }
+        for call in 0..60 {
+            let index = random.below(2) as usize;
+            let (sender, receiver) = (&senders[index], &receivers[index]);
+            match random.below(16) {
+                0 | 1 => drop(end.look(call)),
+                2..5 => seen.sent += u64::from(sender.send(&copy[..9]) == Ok(true)),
+                5 => places.extend(sender.place(20)),
+                6 => drop(places.pop().map(|place| place.publish(20))),
+                7 => drop(places.pop()),
+                8..12 => {
+                    if let Ok(Some(packet)) = receiver.receive() {
+                        assert!(packet.len() <= receiver.size());
+                        let _ = packet.copy_to(&mut copy);
+                        seen.received += 1;
+                        packets.push(packet);
+                    }
+                }
+                12 | 13 => drop(packets.pop().map(|packet| packet.words().max())),
+                14 => {
+                    let _ = end.next();
+                    sender.arm(Waker::noop());
+                    receiver.arm(Waker::noop());
+                }
+                _ => match random.below(20) {
+                    0 => end.peer_is_gone(),
+                    1 => end.peer_has_ended(),
+                    2 => drop(end.is_drained()),
+                    3 => receiver.set_filter(Predicate::All),
+                    _ => sender.flush(),
+                },
+            }
+            if let Status::Fault(_) = end.status() {
+                seen.faults += 1;
+                end.recover();
+            }
+            seen.calls += 1;
+        }
+        drop((places, packets));
+        assert!(end.check_books());
+        end.look(0);
+    }
+    for index in [0, 1] {
+        let counts = pair.first.places(index).statistics;
+        seen.violations += u64::from(pair.first.get(counts + raw::VIOLATIONS));
+    }
+}
+
+#[test]
+fn a_side_survives_a_process_that_rewrites_the_peer_s_memory() {
+    let calls = std::env::var("SINEW_CALLS").map_or(CALLS, |text| text.parse().unwrap());
+    let [of_first, of_second] = lens();
+    let (first, second) = (memfd(of_first), memfd(of_second));
+    let write = ProtFlags::READ | ProtFlags::WRITE;
+    let mine = map(first.as_raw_fd(), of_first, write);
+    let whole = Pair {
+        first: mine,
+        second: map(second.as_raw_fd(), of_second, write),
+        exchange: None,
+    };
+    // As a side has it: a write into the peer's memory would end this program.
+    let pair = Pair {
+        second: map(second.as_raw_fd(), of_second, ProtFlags::READ),
+        ..whole
+    };
+    // Both directories, and an honest peer's words to begin with.
+    drop(open(&whole, Role::First, true));
+    std::mem::forget(open(&whole, Role::Second, true));
+    let mut scribbler = Scribbler::start(&first, &second, 77);
+    let mut random = Random(0x2545_F491_4F6C_DD1D);
+    let mut seen = Seen::default();
+    let is_enough = |seen: &Seen| {
+        let least = seen.ups.min(seen.sent).min(seen.received);
+        seen.calls >= calls && least.min(seen.faults).min(seen.violations) >= 100
+    };
+    let mut life = 0;
+    while !is_enough(&seen) {
+        assert!(seen.calls < 100 * calls, "{seen:?}");
+        assert_eq!(scribbler.0.try_wait().unwrap(), None, "the scribbler runs");
+        life += 1;
+        work(&pair, life % 2 == 0, &mut random, &mut seen);
+    }
+    drop(scribbler);
+    println!("{seen:?}");
+
+    // With an honest peer, everything is there.
+    let (side, peer) = (
+        open(&pair, Role::First, true),
+        open(&whole, Role::Second, true),
+    );
+    for _ in 0..3 {
+        side.look(0);
+        peer.look(0);
+    }
+    assert_eq!((side.status(), peer.status()), (Status::Up, Status::Up));
+    for (id, blocks) in [(1, 4), (2, 3)] {
+        let sender = Sender::new(&side, id).unwrap();
+        let taken: Vec<_> = (0..blocks).map(|_| sender.place(1).unwrap()).collect();
+        assert!(matches!(sender.place(1), Err(Refused::Full)));
+        drop(taken);
+        assert_eq!(sender.send(b"there"), Ok(true));
+        let receiver = Receiver::new(&peer, id).unwrap();
+        assert_eq!(receiver.receive().unwrap().unwrap().len(), 5);
+    }
+}
