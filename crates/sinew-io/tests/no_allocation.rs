@@ -4,11 +4,14 @@ mod support;
 
 use std::net::{TcpListener, TcpStream};
 use std::thread;
+use std::time::Duration;
 
 use sinew::frame::Framing;
 use sinew_demo::{Num, cache, exercise, kinds};
 use sinew_io::bytes::ByteLink;
+use sinew_io::shm::process::ProcessLink;
 use sinew_io::{Client, Link, shm, threads};
+use sinew_shm::linux::link;
 use support::*;
 
 /// Allocations of the client's and of the server's thread, with this many rounds of two unary
@@ -54,6 +57,19 @@ fn allocates_nothing<N: Link, F: Link + Send>(link: impl Fn() -> (N, F)) {
 fn calls_over_thread_links_allocate_nothing() {
     allocates_nothing(threads::link);
     allocates_nothing(|| shm::threads::link().unwrap());
+}
+
+#[test]
+fn calls_over_memory_shared_by_processes_allocate_nothing() {
+    for spin in [0, 50] {
+        allocates_nothing(|| {
+            let ends = link::Link::pair(shm::config::calls(1024), link::Options::default());
+            let (near, far) = ends.unwrap();
+            let spin = Duration::from_micros(spin);
+            let end = |link| ProcessLink::new(link, shm::config::CHANNEL, spin).unwrap();
+            (end(near), end(far))
+        });
+    }
 }
 
 #[test]
