@@ -85,9 +85,13 @@ pub fn explain(endpoint: &Endpoint, error: &ConnectError) -> (String, String) {
             format!("the device does not know the speed of {baud} baud"),
             "choose another with serial:PATH?baud=N".into(),
         ),
+        ConnectError::Config(_, why) => (
+            format!("the link file cannot be used: {why}"),
+            "check config= and queue= of the endpoint, and the file".into(),
+        ),
         ConnectError::Differs(_, refusal) => (
             format!("the two sides do not fit ({refusal})"),
-            "give both the same --mtu, and build both from the same release".into(),
+            "give both the same --mtu or link file, and build both from the same release".into(),
         ),
         ConnectError::Io(_, error) => (error.to_string(), "check the address".into()),
     }

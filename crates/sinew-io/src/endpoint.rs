@@ -13,6 +13,8 @@
 //! | `baud=N` | serial | 115,200 |
 //! | `doorbell=SOCKET` | shm, in memory that an emulator or another core shares: a unix socket, on which one byte rings | none: a process serves at PATH |
 //! | `offset=N` | the same: where the link begins in the file, in bytes, a multiple of 4,096 | 0 |
+//! | `config=FILE` | shm: a link file (`sinew_shm::domain::file`), one channel of which carries the calls | a link with one channel, of `mtu` |
+//! | `queue=NAME` | with `config`: which channel, by its name or id | `rpc`, or the only one |
 //! | `spin=N` | shm; 0 to 1,000 microseconds of looking before a sleep | 0 on one processor, else 50 |
 //!
 //! IPv6 addresses stand in brackets: `tcp:[::1]:4000`. A path or command that contains a `?` ends
@@ -53,6 +55,18 @@ pub struct Endpoint {
     pub spin: Option<Duration>,
     /// Over memory that another core shares, and not another process: how it is rung.
     pub doorbell: Option<Box<Doorbell>>,
+    /// Over shared memory: the channel of a larger link that carries the calls. Its blocks say how
+    /// large a packet is, and `mtu` has no meaning.
+    pub queue: Option<Box<Queue>>,
+}
+
+/// A channel of a link that a file describes.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Queue {
+    /// The link file. Its path has no `&`.
+    pub config: PathBuf,
+    /// The channel's name or id; `None` is the one named `rpc`, or the only one.
+    pub name: Option<String>,
 }
 
 /// How the two sides of a shared file ring each other, and where in it their link lies.
@@ -100,6 +114,7 @@ impl From<Address> for Endpoint {
             mtu: DEFAULT_MTU,
             spin: None,
             doorbell: None,
+            queue: None,
         }
     }
 }
@@ -142,8 +157,8 @@ impl fmt::Display for EndpointError {
             }
             EndpointError::Option(text) => write!(
                 f,
-                "there is no option `{text}`: known are frame, channel, mtu, baud, spin, doorbell \
-                 and offset; a path or command that contains a `?` must end in one more"
+                "there is no option `{text}`: known are frame, channel, mtu, baud, config, queue, \
+                 spin, doorbell and offset; a path or command that contains a `?` must end in one more"
             ),
             EndpointError::Misplaced(option) => {
                 write!(
@@ -158,6 +173,8 @@ impl fmt::Display for EndpointError {
                     "mtu" => "64 to 4096 bytes",
                     "spin" => "0 to 1000 microseconds",
                     "doorbell" => "the path of a unix socket",
+                    "config" => "the path of a link file",
+                    "queue" => "the name or the id of a channel in the link file",
                     "offset" => "bytes, a multiple of 4096",
                     _ => "a speed in baud, for example 115200",
                 };
@@ -213,7 +230,13 @@ impl FromStr for Endpoint {
         match &endpoint.doorbell {
             // Between processes there is no file to be offset in.
             Some(bell) if bell.socket.as_os_str().is_empty() => {
-                Err(EndpointError::Misplaced("offset"))
+                return Err(EndpointError::Misplaced("offset"));
+            }
+            _ => {}
+        }
+        match &endpoint.queue {
+            Some(queue) if queue.config.as_os_str().is_empty() => {
+                Err(EndpointError::Misplaced("queue"))
             }
             _ => Ok(endpoint),
         }
@@ -252,13 +275,19 @@ impl Endpoint {
                 }
                 _ => return Err(EndpointError::Misplaced("baud")),
             },
-            "spin" | "doorbell" | "offset" if !matches!(self.address, Address::Shm(_)) => {
-                let known = ["spin", "doorbell", "offset"];
+            "spin" | "doorbell" | "offset" | "config" | "queue"
+                if !matches!(self.address, Address::Shm(_)) =>
+            {
+                let known = ["spin", "doorbell", "offset", "config", "queue"];
                 let misplaced = known.into_iter().find(|known| *known == name);
                 return Err(EndpointError::Misplaced(misplaced.unwrap_or_default()));
             }
             "doorbell" if value.is_empty() => return Err(bad("doorbell")),
             "doorbell" => self.doorbell.get_or_insert_default().socket = value.into(),
+            "config" if value.is_empty() => return Err(bad("config")),
+            "config" => self.queue.get_or_insert_default().config = value.into(),
+            "queue" if value.is_empty() => return Err(bad("queue")),
+            "queue" => self.queue.get_or_insert_default().name = Some(value.into()),
             "offset" => {
                 let offset = value.parse().ok();
                 let offset = offset.filter(|offset: &u64| offset.is_multiple_of(4096));
@@ -337,6 +366,10 @@ impl fmt::Display for Endpoint {
                 options.push(format!("offset={offset}"));
             }
         }
+        if let Some(queue) = &self.queue {
+            options.push(format!("config={}", queue.config.display()));
+            options.extend(queue.name.iter().map(|name| format!("queue={name}")));
+        }
         let place = self.address.to_string();
         let mark = if options.is_empty() && !place.contains('?') {
             ""
@@ -365,6 +398,8 @@ mod tests {
             "shm:/dev/shm/x",
             "shm:/run/sinew.sock?mtu=512&spin=0",
             "shm:/dev/shm/board?mtu=64&doorbell=/run/bell&offset=8192",
+            "shm:/run/sinew.sock?config=robot.toml",
+            "shm:/run/sinew.sock?config=robot.toml&queue=calls",
         ] {
             let endpoint: Endpoint = text.parse().unwrap();
             assert_eq!(endpoint.to_string(), text);
@@ -406,6 +441,9 @@ mod tests {
         assert_eq!(error("tcp:x:1?doorbell=/y"), Misplaced("doorbell"));
         assert_eq!(error("shm:/x?offset=4096"), Misplaced("offset"));
         assert_eq!(error("shm:/x?doorbell="), Value("doorbell", "".into()));
+        assert_eq!(error("unix:/x?config=y"), Misplaced("config"));
+        assert_eq!(error("shm:/x?queue=rpc"), Misplaced("queue"));
+        assert_eq!(error("shm:/x?config=y&queue="), Value("queue", "".into()));
         assert_eq!(
             error("shm:/x?doorbell=/y&offset=1"),
             Value("offset", "1".into())

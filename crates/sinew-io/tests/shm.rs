@@ -93,6 +93,39 @@ fn one_client_too_many_is_told_so_and_counted() {
     assert_eq!(exercise(&mut cache::Client(&third), 3), Ok(3));
 }
 
+#[test]
+fn any_channel_of_a_link_file_carries_calls() {
+    let file = fresh_path("link.toml");
+    let text = "[[channel]]\nid = 3\nname = \"camera\"\nfirst = { blocks = 4, size = 100_000 }\n\
+                [[channel]]\nid = 40\nname = \"calls\"\nblocks = 4\nsize = 8192\npriority = 1\n\
+                [[channel]]\nid = 41\nname = \"more\"\nblocks = 2\nsize = 64\n";
+    std::fs::write(&file, text).unwrap();
+    let path = fresh_path("sock");
+    let choice = |queue| at(&path, &format!("?config={}{queue}", file.display()));
+    let server = server();
+    let _listening = server.listen(&choice("&queue=calls")).unwrap();
+    for queue in ["&queue=calls", "&queue=40"] {
+        let client = connect(&choice(queue)).unwrap();
+        assert_eq!(exercise(&mut cache::Client(&client), 5), Ok(5));
+        assert_eq!(client.with_link(|link| link.halves().0.mtu()), 8192);
+    }
+    for (queue, why) in [
+        ("", "there are camera, calls, more"),
+        ("&queue=none", "there are camera, calls, more"),
+        ("&queue=camera", "less than 2 blocks in a direction"),
+    ] {
+        let error = fails(&choice(queue));
+        assert!(matches!(error, ConnectError::Config(..)), "{error}");
+        assert!(error.to_string().contains(why), "{error}");
+    }
+    std::fs::write(&file, "[[channel]]\nid = x\n").unwrap();
+    let error = server.listen(&choice("")).err().unwrap();
+    assert!(error.to_string().contains("link.toml"), "{error}");
+    std::fs::remove_file(&file).unwrap();
+    // The default link does not fit.
+    assert!(matches!(fails(&at(&path, "")), ConnectError::Differs(..)));
+}
+
 /// A server that says this to everybody, and hangs up.
 fn server_that_says(bytes: &'static [u8]) -> PathBuf {
     let path = fresh_path("sock");

@@ -54,6 +54,8 @@ pub enum ConnectError {
     WrongKind(Endpoint),
     /// The serial device does not know this speed.
     Baud(Endpoint, u32),
+    /// The link file of shared memory cannot be used: why.
+    Config(Endpoint, String),
     /// The two sides of shared memory do not fit: what differs.
     Differs(Endpoint, Refusal),
     /// Something else went wrong.
@@ -117,10 +119,11 @@ impl fmt::Display for ConnectError {
                     "{at}: the device does not know the speed of {baud} baud: choose another"
                 )
             }
+            ConnectError::Config(at, why) => write!(f, "{at}: the link file: {why}"),
             ConnectError::Differs(at, refusal) => write!(
                 f,
-                "{at}: the two sides do not fit ({refusal}): give both the same mtu, and build both \
-                 from the same release"
+                "{at}: the two sides do not fit ({refusal}): give both the same mtu or link \
+                 file, and build both from the same release"
             ),
             ConnectError::Io(at, error) => write!(f, "{at}: {error}"),
         }

@@ -22,6 +22,7 @@ use crate::bytes::ByteLink;
 use crate::endpoint::{Address, Endpoint};
 use crate::link::Link;
 use crate::open::{self, ConnectError};
+use crate::shm::config::{Chosen, chosen};
 use crate::shm::dial;
 use crate::shm::greet::{Greeted, HangUp, Shown, greet};
 use crate::sleep::{Sleeper, reading};
@@ -169,6 +170,7 @@ impl<S: Service + Send + 'static, const CALLS: usize> Server<S, CALLS> {
                 return Err(ListenError::Io(endpoint, error));
             }
             Address::Shm(path) => {
+                let chosen = chosen(&endpoint)?;
                 let listener = Listener::bind(path).map_err(|error| match error {
                     LinkError::Socket(error) => fail(error),
                     error => dial::refused(&endpoint, error).into(),
@@ -179,7 +181,7 @@ impl<S: Service + Send + 'static, const CALLS: usize> Server<S, CALLS> {
                         let socket = listener.take()?;
                         let (server, control) = (server.clone(), inner.clone());
                         let (at, shown) = (at.clone(), shown.clone());
-                        let job = move || server.serve_shm(&control, socket, &at, &shown);
+                        let job = move || server.serve_shm(&control, socket, (&at, chosen), &shown);
                         Ok(Box::new(job) as Job)
                     };
                     server.accept(&inner, listener.as_fd(), accept);
@@ -272,17 +274,23 @@ impl<S: Service + Send + 'static, const CALLS: usize> Server<S, CALLS> {
     }
 
     /// Whoever has connected to the socket of shared memory: a client, or an observer.
-    fn serve_shm(&self, control: &Control, socket: OwnedFd, at: &Endpoint, shown: &Arc<Shown>) {
+    fn serve_shm(
+        &self,
+        control: &Control,
+        socket: OwnedFd,
+        (at, chosen): (&Endpoint, Chosen),
+        shown: &Arc<Shown>,
+    ) {
         let Ok(hang_up) = HangUp::of(&socket) else {
             return self.refuse();
         };
         let is_full = || self.links() >= self.max_links();
         let greeted = control.during(Arc::new(hang_up).into(), || match control.is_stopped() {
             true => Err(ExchangeError::HungUp.into()),
-            false => greet(socket, at.mtu, shown, is_full),
+            false => greet(socket, chosen.config, shown, is_full),
         });
         match greeted {
-            Ok(Greeted::Client(link, _shows)) => match dial::over(at, link) {
+            Ok(Greeted::Client(link, _shows)) => match dial::over(at, link, chosen) {
                 Ok(mut link) => self.serve_one(control, &mut link, at.channel),
                 Err(_) => self.refuse(),
             },

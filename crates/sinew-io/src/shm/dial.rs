@@ -7,7 +7,7 @@ use sinew_shm::linux::exchange::{ExchangeError, Field, TIMEOUT};
 use sinew_shm::linux::link::{Link, LinkError, Options};
 use sinew_shm::{domain, linux::exchange::DoorbellKind};
 
-use super::config::{CHANNEL, calls};
+use super::config::{Chosen, chosen};
 use super::process::ProcessLink;
 use super::region;
 use super::spin::default_spin;
@@ -36,14 +36,23 @@ pub(crate) fn options() -> Options {
 pub(crate) fn open(endpoint: &Endpoint, path: &Path) -> Result<ProcessLink, ConnectError> {
     match &endpoint.doorbell {
         Some(doorbell) => region::open(endpoint, path, doorbell),
-        None => over(endpoint, connect(endpoint, path)?),
+        None => {
+            let chosen = chosen(endpoint)?;
+            let link = Link::connect(path, chosen.config, options());
+            let link = link.map_err(|error| refused(endpoint, error))?;
+            over(endpoint, link, chosen)
+        }
     }
 }
 
 /// The channel for calls of a link that was made for this endpoint.
-pub(crate) fn over(endpoint: &Endpoint, link: Link) -> Result<ProcessLink, ConnectError> {
+pub(crate) fn over(
+    endpoint: &Endpoint,
+    link: Link,
+    Chosen { channel, .. }: Chosen,
+) -> Result<ProcessLink, ConnectError> {
     let spin = endpoint.spin.unwrap_or_else(default_spin);
-    ProcessLink::new(link, CHANNEL, spin).ok_or_else(|| no_room(endpoint))
+    ProcessLink::new(link, channel, spin).ok_or_else(|| no_room(endpoint))
 }
 
 /// As [`open`], but gives the halves.
@@ -55,11 +64,6 @@ pub(crate) fn open_halves(endpoint: &Endpoint, path: &Path) -> Result<Halves, Co
         rx: Box::new(rx),
         keep: None,
     })
-}
-
-fn connect(endpoint: &Endpoint, path: &Path) -> Result<Link, ConnectError> {
-    let link = Link::connect(path, calls(endpoint.mtu), options());
-    link.map_err(|error| refused(endpoint, error))
 }
 
 /// Why there is no link.

@@ -8,14 +8,13 @@ use std::sync::{Arc, Mutex};
 use std::task::Wake;
 
 use rustix::net::{Shutdown, shutdown};
-use sinew_shm::domain::Role;
+use sinew_shm::domain::{Config, Role};
 use sinew_shm::linux::exchange::{
     self, DoorbellKind, ExchangeError, Field, Greeting, Refusal, TIMEOUT,
 };
 use sinew_shm::linux::link::{Link, LinkError};
 use sinew_shm::linux::process::offer;
 
-use super::config::calls;
 use super::dial::options;
 use crate::lock;
 
@@ -44,7 +43,7 @@ impl Drop for Shows {
 /// Goes through the exchange. `is_full`: a client is told that there are too many.
 pub(crate) fn greet(
     socket: OwnedFd,
-    mtu: usize,
+    config: Config<'static>,
     shown: &Arc<Shown>,
     is_full: impl FnOnce() -> bool,
 ) -> Result<Greeted, LinkError> {
@@ -57,7 +56,6 @@ pub(crate) fn greet(
         greeting.refuse(busy);
         return Err(ExchangeError::Refused(busy).into());
     }
-    let config = calls(mtu);
     let offer = offer(&config, Role::First, DoorbellKind::Socket);
     let joined = greeting.join(&offer, TIMEOUT)?;
     let link = Link::joined(joined, config, Role::First, options())?;

@@ -16,7 +16,7 @@ use sinew_shm::linux::Region;
 use sinew_shm::linux::bell::SocketBell;
 use sinew_shm::linux::link::{Link, LinkError, Options, RegionBell, WaitError};
 
-use super::config::calls;
+use super::config::chosen;
 use super::dial;
 use super::process::ProcessLink;
 use crate::endpoint::{Doorbell, Endpoint};
@@ -33,7 +33,8 @@ pub(crate) fn open(
 ) -> Result<ProcessLink, ConnectError> {
     let fail = |error| ConnectError::new(endpoint, error);
     let bell = UnixStream::connect(&doorbell.socket).map_err(fail)?;
-    let config = calls(endpoint.mtu);
+    let chosen = chosen(endpoint)?;
+    let config = chosen.config;
     let len = domain::Region::of(&config).len;
     let len = usize::try_from(len).map_err(|error| fail(io::Error::other(error)))?;
     let region = Region::open(file, doorbell.offset, len).map_err(fail)?;
@@ -46,7 +47,7 @@ pub(crate) fn open(
         up => up,
     };
     match up {
-        Ok(()) => dial::over(endpoint, link),
+        Ok(()) => dial::over(endpoint, link, chosen),
         Err(WaitError::TimedOut) => Err(ConnectError::TimedOut(endpoint.clone())),
         Err(error) => Err(fail(io::Error::other(error))),
     }
