@@ -100,8 +100,9 @@ test-fuzz: ## every reader of foreign bytes, FUZZ_RUNS executions each
 	@./setup fuzz
 	@for target in $(FUZZ_TARGETS); do fuzz/run $$target $(FUZZ_RUNS); done
 
-soak: ## hours: 10,000 kills of linked processes, 1,000,000,000 executions of every fuzz target
+soak: ## hours: 10,000 kills of linked processes and boards, 1,000,000,000 executions of each fuzz target
 	SINEW_ROUNDS=10000 cargo test -q -p sinew-shm --features linux --test linux_loops
+	$(MAKE) --no-print-directory -C firmware soak
 	@$(MAKE) --no-print-directory test-fuzz FUZZ_RUNS=1000000000
 
 BENCH ?= rpc
