@@ -20,6 +20,8 @@ pub(super) struct Inbox {
     mine: Words,
     counts: Words,
     theirs: Words,
+    /// Whether this side may write into a block that it holds.
+    has_replies: bool,
     /// Of the peer's session.
     tag: u16,
     held: u16,
@@ -40,10 +42,11 @@ impl Inbox {
     /// `counts` is the own statistics line, `theirs` the peer's control line.
     pub(super) fn new(
         (ring, returns): (RingReader, RingWriter),
-        (pool, first): (BlockArea, usize),
+        (pool, has_replies, first): (BlockArea, bool, usize),
         (mine, counts, theirs): (Words, Words, Words),
     ) -> Inbox {
         Inbox {
+            has_replies,
             ring,
             returns,
             pool,
@@ -189,8 +192,9 @@ impl Inbox {
             Some(len) => (len.min(self.pool.size()), REPLY),
             None => (0, 0),
         };
-        if flags == REPLY {
-            let (at, bytes) = self.pool.bytes(block, len);
+        if self.has_replies {
+            // All of it, sent or not: written back later, it would go over the next packet.
+            let (at, bytes) = self.pool.bytes(block, self.pool.size());
             cache.clean(at, bytes);
         }
         self.give_back(books, block, len, flags, cache);

@@ -242,7 +242,10 @@ impl Outbox {
         };
         book.state = State::Lent;
         self.lent = self.lent.wrapping_add(1);
-        let (at, bytes) = self.pool.bytes(block, len);
+        // Where the peer answers in the block, nothing of it stays in this side's cache: written
+        // back later, it would go over the answer.
+        let written = if self.has_replies { self.size() } else { len };
+        let (at, bytes) = self.pool.bytes(block, written);
         cache.clean(at, bytes);
         let entry = Entry {
             block,

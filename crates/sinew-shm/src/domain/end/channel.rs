@@ -81,7 +81,7 @@ impl ChannelEnd {
                 RingReader::new(memory.peer.ring(theirs.ring, theirs.ring_log2)?),
                 RingWriter::new(memory.mine.ring(ours.returns, ours.returns_log2)?),
             ),
-            (in_area, middle),
+            (in_area, channel.replies, middle),
             lines,
         );
         Some(ChannelEnd {

@@ -1,0 +1,241 @@
+//! A link between two sides whose caches do not see each other: everything crosses by the calls of
+//! [`Cache`](sinew_shm::domain::Cache) alone.
+#![cfg(not(loom))]
+
+#[path = "support/caches.rs"]
+mod caches;
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::{Wake, Waker};
+
+use caches::{Board, ChipEnd, settle};
+use sinew_shm::domain::{
+    Channel, Config, Lost, Pool, Predicate, Receiver, Refused, Role, Sender, Status,
+};
+
+const ROUNDS: u32 = if cfg!(miri) { 10 } else { 500 };
+const SEEDS: u64 = if cfg!(miri) { 1 } else { 20 };
+
+const CHANNELS: [Channel; 2] = [
+    Channel::new(1, "one", Pool::new(3, 200)),
+    Channel::new(2, "two", Pool::new(5, 70)),
+];
+const LINES_OF_64: Config = Config::new(&CHANNELS);
+const LINES_OF_256: Config = Config {
+    line_log2: 8,
+    ..LINES_OF_64
+};
+const REPLIES: Config =
+    Config::new(&[Channel::new(1, "one", Pool::new(3, 200)).with_replies()]).mutual();
+
+/// Runs a scene on boards whose caches go different ways.
+fn on_boards(configs: &[Config<'static>], scene: impl Fn(&Board)) {
+    for config in configs {
+        for seed in 1..=SEEDS {
+            scene(&Board::new(*config, seed));
+        }
+    }
+}
+
+fn sender(end: &ChipEnd, channel: u16) -> Sender<ChipEnd> {
+    Sender::new(end, channel).unwrap()
+}
+
+fn receiver(end: &ChipEnd, channel: u16) -> Receiver<ChipEnd> {
+    Receiver::new(end, channel).unwrap()
+}
+
+/// The bytes of the packet that is there.
+fn take(receiver: &Receiver<ChipEnd>) -> Option<Vec<u8>> {
+    let packet = receiver.receive().unwrap()?;
+    let mut bytes = vec![0; packet.len()];
+    assert_eq!(packet.copy_to(&mut bytes), Ok(bytes.len()));
+    Some(bytes)
+}
+
+#[derive(Default)]
+struct Woken(AtomicU32);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn packets_and_returns_cross_both_ways() {
+    on_boards(&[LINES_OF_64, LINES_OF_256], |board| {
+        let (first, second) = board.up();
+        for round in 0..ROUNDS {
+            for (from, to) in [(&first, &second), (&second, &first)] {
+                for (channel, size) in [(1, 200), (2, 70)] {
+                    let packet = vec![round as u8; (round * 7) as usize % (size + 1)];
+                    assert_eq!(sender(from, channel).send(&packet), Ok(true));
+                    assert_eq!(take(&receiver(to, channel)), Some(packet));
+                    assert_eq!(take(&receiver(to, channel)), None);
+                }
+            }
+        }
+        assert!(first.check_books() && second.check_books());
+    });
+}
+
+#[test]
+fn full_channel_goes_on_when_a_block_comes_back() {
+    on_boards(&[LINES_OF_64, LINES_OF_256], |board| {
+        let (first, second) = board.up();
+        let (there, here) = (sender(&first, 1), receiver(&second, 1));
+        for round in 0..ROUNDS as u8 {
+            while there.send(&[round; 9]) == Ok(true) {}
+            let held = [(); 3].map(|()| here.receive().unwrap().unwrap());
+            assert_eq!(there.send(&[0]), Err(Refused::Full));
+            for packet in held {
+                let mut bytes = [0; 9];
+                assert_eq!(packet.copy_to(&mut bytes), Ok(9));
+                assert_eq!(bytes, [round; 9]);
+            }
+        }
+    });
+}
+
+#[test]
+fn side_that_sleeps_is_rung_and_one_that_does_not_is_not() {
+    on_boards(&[LINES_OF_64, LINES_OF_256], |board| {
+        let (first, second) = board.up();
+        let (there, here) = (sender(&first, 1), receiver(&second, 1));
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(woken.clone());
+        for round in 1..=ROUNDS {
+            here.arm(&waker);
+            assert_eq!(there.send(b"1"), Ok(true));
+            assert_eq!(first.doorbell().take(), 1);
+            second.look(0);
+            assert_eq!(woken.0.load(Ordering::Relaxed), 2 * round - 1);
+            assert_eq!(there.send(b"2"), Ok(true));
+            assert_eq!(first.doorbell().take(), 0);
+            assert_eq!(there.send(b"3"), Ok(true));
+            assert_eq!(there.send(b"4"), Err(Refused::Full));
+            there.arm(&waker);
+            let packets = [(); 3].map(|()| here.receive().unwrap().unwrap());
+            assert_eq!(second.doorbell().take(), 0);
+            drop(packets);
+            assert_eq!(second.doorbell().take(), 1);
+            first.look(0);
+            assert_eq!(woken.0.load(Ordering::Relaxed), 2 * round);
+        }
+    });
+}
+
+#[test]
+fn filter_reaches_the_sender() {
+    on_boards(&[LINES_OF_64, LINES_OF_256], |board| {
+        let (first, second) = board.up();
+        let (there, here) = (sender(&first, 1), receiver(&second, 1));
+        for value in 0..ROUNDS {
+            here.set_filter(Predicate::Matches {
+                offset: 4,
+                mask: 0xFFFF,
+                value,
+            });
+            let mut packet = [0; 8];
+            packet[4..].copy_from_slice(&value.to_le_bytes());
+            // The wish is seen with the first flush.
+            assert_eq!(there.send(&packet), Ok(true));
+            assert_eq!(take(&here), Some(packet.to_vec()));
+            assert_eq!(there.send(&[0xFF; 8]), Ok(false));
+            here.set_filter(Predicate::All);
+            assert_eq!(there.send(&packet), Ok(true));
+            assert_eq!(there.send(&[0xFF; 8]), Ok(true));
+            assert_eq!(take(&here), Some(packet.to_vec()));
+            assert_eq!(take(&here), Some(vec![0xFF; 8]));
+        }
+    });
+}
+
+#[test]
+fn restarts_of_either_side_are_told_and_leave_nothing_behind() {
+    on_boards(&[LINES_OF_64, LINES_OF_256], |board| {
+        let (mut first, mut second) = board.up();
+        for round in 0..ROUNDS / 5 {
+            let (there, here) = (sender(&first, 1), receiver(&second, 1));
+            assert_eq!(there.send(b"read"), Ok(true));
+            assert_eq!(there.send(b"never"), Ok(true));
+            assert_eq!(take(&here), Some(b"read".to_vec()));
+            // One goes without a word, the other in order.
+            let goes_silently = round % 4 < 2;
+            if round % 2 == 0 {
+                drop((there, here));
+                first = restart(board, first, Role::First, goes_silently);
+            } else {
+                drop(here);
+                second = restart(board, second, Role::Second, goes_silently);
+                first.look(0);
+                let refused = there.send(b"lost");
+                let is_told = matches!(refused, Err(Refused::Lost(Lost::Restarted | Lost::Closed)));
+                assert!(is_told, "{refused:?}");
+            }
+            settle(&first, &second);
+            assert!(first.check_books() && second.check_books());
+            assert_eq!(take(&receiver(&second, 1)), None);
+            for _ in 0..3 {
+                assert_eq!(sender(&first, 1).send(b"all free"), Ok(true));
+            }
+            for _ in 0..3 {
+                assert_eq!(take(&receiver(&second, 1)), Some(b"all free".to_vec()));
+            }
+        }
+    });
+}
+
+fn restart(board: &Board, old: ChipEnd, role: Role, silently: bool) -> ChipEnd {
+    if silently {
+        // Its cache goes with it, unwritten.
+        std::mem::forget(old);
+    } else {
+        drop(old);
+    }
+    board.open(role)
+}
+
+#[test]
+fn answers_come_back_whatever_is_left_in_the_caches() {
+    on_boards(&[REPLIES], |board| {
+        let (first, second) = board.up();
+        let (there, here) = (sender(&first, 1), receiver(&second, 1));
+        for round in 0..ROUNDS as u8 {
+            // Far more is written than is sent, and some of it for nothing.
+            there.place(200).unwrap().fill(round);
+            let mut place = there.place(200).unwrap();
+            place.fill(round);
+            assert_eq!(place.send(3), Ok(true));
+            let mut packet = here.receive().unwrap().unwrap();
+            assert_eq!(packet.trusted(), Some(&[round; 3][..]));
+            packet.place().unwrap().fill(!round);
+            if round % 3 == 0 {
+                drop(packet);
+                assert!(there.reply().unwrap().is_none());
+                continue;
+            }
+            let len = if round % 3 == 1 { 200 } else { 2 };
+            assert!(packet.reply(len));
+            let reply = there.reply().unwrap().unwrap();
+            assert_eq!(&*reply, &vec![!round; len][..]);
+        }
+        assert!(first.check_books() && second.check_books());
+    });
+}
+
+#[test]
+fn silence_is_seen_and_life_as_well() {
+    on_boards(&[LINES_OF_64], |board| {
+        let (first, second) = board.up();
+        for now in 1..ROUNDS {
+            assert_eq!(first.look(now * 100), Status::Up);
+            assert_eq!(second.look(now * 100), Status::Up);
+        }
+        drop(second);
+        assert_eq!(first.look(0), Status::Waiting);
+    });
+}
