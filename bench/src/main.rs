@@ -3,9 +3,10 @@
 //! * `sinew-bench rpc`: the talk's experiment (two threads on one core, ring with mutex and
 //!   condition variable), the call without a hop, `sinew call` from start to exit, and the
 //!   instruction counts; writes `bench/results/rpc.csv`.
-//! * `sinew-bench shm [--quick]`: shared memory between two processes and its peers; writes
-//!   `bench/results/shm.csv`, with `--quick` it takes 20 s and writes nothing. `sinew-bench shm-child`
-//!   is its second process, `sinew-bench shm-calls NAME N` what callgrind runs.
+//! * `sinew-bench shm`: shared memory between two processes and its peers; writes
+//!   `bench/results/shm.csv`. `--quick` takes 20 s and writes nothing, `--only TEXT` as well and takes
+//!   only the cases with the text in their names, `--calls` measures only single calls.
+//!   `sinew-bench shm-child` is its second process, `sinew-bench shm-calls NAME N` what callgrind runs.
 //! * `sinew-bench counts [--gate]`: instructions per call and per byte, by callgrind; with `--gate`
 //!   it fails above the limits of [`counts::CASES`].
 //! * `sinew-bench case NAME N`: runs one counted case N times; what callgrind runs.
@@ -29,6 +30,9 @@ fn main() -> ExitCode {
         ["rpc"] => rpc(),
         ["shm"] => shm(shm::Effort::FULL).and_then(|rows| csv::write("shm", &rows)),
         ["shm", "--quick"] => shm(shm::Effort::QUICK).map(drop),
+        ["shm", "--only", cases] => {
+            shm::run(shm::Effort::QUICK, cases).map(|rows| shm::print(&rows))
+        }
         ["shm", "--calls"] => shm::per_call().map(|rows| shm::print_calls(&rows)),
         ["shm-calls", name, n] => shm::calls(name, n.parse().unwrap_or(0)),
         ["shm-child"] => shm::child(),
@@ -59,7 +63,7 @@ fn rpc() -> Result<()> {
 }
 
 fn shm(effort: shm::Effort) -> Result<Vec<csv::Row>> {
-    let mut rows = shm::run(effort)?;
+    let mut rows = shm::run(effort, "")?;
     shm::print(&rows);
     let calls = shm::per_call()?;
     shm::print_calls(&calls);

@@ -16,8 +16,8 @@ use super::{CASES, Case, Effort, Kind, NEAR, Placement};
 use crate::Result;
 use crate::csv::Row;
 
-/// Runs all cases with all contenders.
-pub fn run(effort: Effort) -> Result<Vec<Row>> {
+/// Runs all cases with this text in their names, with all contenders.
+pub fn run(effort: Effort, cases: &str) -> Result<Vec<Row>> {
     let second = Second::start()?;
     pin(0)?;
     second.order("pin 1")?;
@@ -28,6 +28,9 @@ pub fn run(effort: Effort) -> Result<Vec<Row>> {
     let mut turn = 0;
     while start.elapsed() < effort.time {
         for (index, measured) in measured.iter_mut().enumerate() {
+            if !CASES[index].figures[0].contains(cases) {
+                continue;
+            }
             let prefix = format!("sinew-bench-{}-{turn}-{index}", std::process::id());
             run_case(&second, &mut probe, index, &prefix, effort, measured)?;
         }

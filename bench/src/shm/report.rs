@@ -108,7 +108,7 @@ pub fn print(rows: &[Row]) {
         print!("{title:<36}");
         for one in ALL {
             match find(&name(one.name), figure) {
-                Some(row) => print!("{:>20.2}", row.value),
+                Some(row) => print!("{:>20.3}", row.value),
                 None => print!("{:>20}", "-"),
             }
         }

@@ -47,6 +47,90 @@ fn packets_cross_both_ways_in_order() {
 }
 
 #[test]
+fn a_batch_is_seen_when_it_is_flushed() {
+    let (near, far) = up(ONE);
+    let (tx, rx) = (
+        Sender::new(&near, 1).unwrap(),
+        Receiver::new(&far, 1).unwrap(),
+    );
+    let flag = support::Flag::new();
+    rx.arm_at(2, &flag.waker());
+    for byte in 0..3 {
+        tx.place(1)
+            .unwrap()
+            .publish(usize::from(byte == 2))
+            .unwrap();
+        assert!(rx.receive().unwrap().is_none());
+        far.look(0);
+        assert!(!flag.is_set());
+    }
+    tx.flush();
+    far.look(0);
+    assert!(flag.is_set());
+    for len in [0, 0, 1] {
+        assert_eq!(rx.receive().unwrap().unwrap().len(), len);
+    }
+    assert!(rx.receive().unwrap().is_none());
+    assert!(near.check_books() && far.check_books());
+}
+
+#[test]
+fn a_batch_is_shown_when_more_places_are_asked_for_in_vain() {
+    let (near, far) = up(ONE);
+    let (tx, rx) = (
+        Sender::new(&near, 1).unwrap(),
+        Receiver::new(&far, 1).unwrap(),
+    );
+    for _ in 0..4 {
+        tx.place(1).unwrap().publish(1).unwrap();
+    }
+    assert!(rx.receive().unwrap().is_none());
+    assert_eq!(tx.place(1).err(), Some(Refused::Full));
+    assert_eq!(
+        (0..5).filter(|_| rx.receive().unwrap().is_some()).count(),
+        4
+    );
+    tx.place(1).unwrap().publish(1).unwrap();
+    // Who waits for a place is not left with a batch that nobody sees.
+    tx.arm(&support::Flag::new().waker());
+    assert!(rx.receive().unwrap().is_some());
+}
+
+#[test]
+fn a_batch_is_shown_before_the_link_closes() {
+    let (near, far) = up(ONE);
+    let (tx, rx) = (
+        Sender::new(&near, 1).unwrap(),
+        Receiver::new(&far, 1).unwrap(),
+    );
+    tx.place(1).unwrap().publish(1).unwrap();
+    near.close();
+    assert!(rx.receive().unwrap().is_some());
+}
+
+#[test]
+fn a_packet_read_by_lines_is_what_was_sent() {
+    let (near, far) = up(ONE);
+    let (tx, rx) = (
+        Sender::new(&near, 1).unwrap(),
+        Receiver::new(&far, 1).unwrap(),
+    );
+    let packet: Vec<u8> = (0..100).collect();
+    for len in 0..=packet.len() {
+        tx.send(&packet[..len]).unwrap();
+        let received = rx.receive().unwrap().unwrap();
+        let words = received.words().map(usize::to_ne_bytes);
+        let words: Vec<u8> = words.flatten().collect();
+        assert_eq!(words.len(), len.next_multiple_of(size_of::<usize>()));
+        assert_eq!(words[..len], packet[..len]);
+        let lines = received.lines().flatten().map(usize::to_ne_bytes);
+        let lines: Vec<u8> = lines.flatten().collect();
+        assert_eq!(lines.len(), len.next_multiple_of(64));
+        assert_eq!(lines[..len], packet[..len]);
+    }
+}
+
+#[test]
 fn a_packet_copied_by_words_arrives_as_it_was() {
     let (near, far) = up(ONE);
     let (tx, rx) = (

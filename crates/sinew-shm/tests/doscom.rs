@@ -84,15 +84,18 @@ fn no_version_or_config_hash() {
 
 #[test]
 fn cas_scan_for_a_block() {
-    // A block is the top of a private stack: the one given back last, whatever else is free.
+    // A block is the first of a private line: the one that is free longest.
     let (first, _second) = up(ONE);
     let sender = Sender::new(&first, 1).unwrap();
-    let kept = sender.place(1).unwrap();
-    let place = sender.place(1).unwrap();
-    let at = place.as_ptr();
-    drop(place);
-    assert_eq!(sender.place(1).unwrap().as_ptr(), at);
-    assert_ne!(kept.as_ptr(), at);
+    let take_all = || [(); 4].map(|()| sender.place(1).unwrap());
+    let mut places = take_all();
+    places.swap(1, 2);
+    let given_back = places.each_ref().map(|place| place.as_ptr());
+    places.into_iter().for_each(drop);
+    assert_eq!(
+        take_all().each_ref().map(|place| place.as_ptr()),
+        given_back
+    );
     // That there is no compare-and-swap anywhere: no_rmw.rs.
 }
 

@@ -10,15 +10,22 @@ use crate::word::Span;
 /// The sending half: `sinew::link::Tx` in all but name.
 pub struct Outgoing<R: EndRef> {
     sender: Sender<R>,
-    place: Option<(u16, Span)>,
+    /// The block in hand, or `NONE`, and its bytes. Not an option of both: that is stored in parts
+    /// and loaded as a whole, which waits until the parts are in the cache, behind every store before
+    /// them.
+    block: u32,
+    bytes: Span,
 }
+
+const NONE: u32 = u32::MAX;
 
 impl<R: EndRef> Outgoing<R> {
     /// The half of a sender.
     pub fn new(sender: Sender<R>) -> Outgoing<R> {
         Outgoing {
             sender,
-            place: None,
+            block: NONE,
+            bytes: Span::EMPTY,
         }
     }
 
@@ -29,7 +36,7 @@ impl<R: EndRef> Outgoing<R> {
 
     /// Takes the half over into the present pairing, or the next one. A place in hand goes back.
     pub fn renew(&mut self) {
-        if let Some((block, _)) = self.place.take() {
+        if let Some(block) = self.take() {
             self.sender.cancel(block);
         }
         self.sender.renew();
@@ -43,20 +50,21 @@ impl<R: EndRef> Outgoing<R> {
     /// The place for the next packet, the same one until [`Outgoing::commit`].
     #[inline]
     pub fn place(&mut self, min: usize) -> Result<&mut [u8], Refused> {
-        let (_, bytes) = match self.place {
-            Some(place) if min <= place.1.len() => place,
-            Some(_) => return Err(Refused::TooLarge),
-            None => *self.place.insert(self.sender.take(min)?),
-        };
+        if self.block == NONE {
+            let (block, bytes) = self.sender.take(min)?;
+            (self.block, self.bytes) = (u32::from(block), bytes);
+        } else if min > self.bytes.len() {
+            return Err(Refused::TooLarge);
+        }
         // SAFETY: the block was taken and neither sent nor given back, the handle keeps the end, and
         // `&mut self` keeps every other view away.
-        Ok(unsafe { bytes.slice_mut() })
+        Ok(unsafe { self.bytes.slice_mut() })
     }
 
     /// Publishes the first `len` bytes; 0 gives the place back.
     #[inline]
     pub fn commit(&mut self, len: usize) -> Result<(), Refused> {
-        let (block, _) = self.place.take().ok_or(Refused::TooLarge)?;
+        let block = self.take().ok_or(Refused::TooLarge)?;
         if len == 0 {
             self.sender.cancel(block);
             return Ok(());
@@ -72,17 +80,23 @@ impl<R: EndRef> Outgoing<R> {
 
     /// Wakes `waker` once when a place is there, or the pairing ends.
     pub fn arm(&mut self, waker: &Waker) {
-        if self.place.is_some() {
+        if self.block != NONE {
             waker.wake_by_ref();
         } else {
             self.sender.arm(waker);
         }
     }
+
+    /// Takes the block out of the hand.
+    #[inline]
+    fn take(&mut self) -> Option<u16> {
+        u16::try_from(core::mem::replace(&mut self.block, NONE)).ok()
+    }
 }
 
 impl<R: EndRef> Drop for Outgoing<R> {
     fn drop(&mut self) {
-        if let Some((block, _)) = self.place.take() {
+        if let Some(block) = self.take() {
             self.sender.cancel(block);
         }
     }

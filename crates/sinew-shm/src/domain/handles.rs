@@ -95,7 +95,7 @@ impl<R: EndRef> Sender<R> {
         place.send(packet.len())
     }
 
-    /// Rings the peer if it waits for what was published: once, after a batch of
+    /// Shows the peer what was published, and rings it if it waits: once, after a batch of
     /// [`Place::publish`].
     #[inline]
     pub fn flush(&self) {
@@ -166,8 +166,9 @@ impl<R: EndRef> Place<'_, R> {
         place.sender.publish(place.block, len, true)
     }
 
-    /// As [`Place::send`], but the peer is rung by [`Sender::flush`] only. A peer that polls sees
-    /// the packet at once.
+    /// As [`Place::send`], but for a batch: the peer sees the packets and is rung at the next
+    /// [`Sender::flush`] or [`Place::send`] on this channel, whoever calls it, or when a place is
+    /// asked for in vain.
     #[inline]
     pub fn publish(self, len: usize) -> Result<bool, Refused> {
         let place = ManuallyDrop::new(self);
@@ -373,9 +374,17 @@ impl<R: EndRef> Packet<'_, R> {
     /// whatever follows. For sums and searches over a peer's bytes without a copy.
     #[inline]
     #[cfg(not(loom))]
-    pub fn words(&self) -> impl Iterator<Item = usize> + '_ {
-        let bytes = self.bytes;
-        (0..bytes.len().div_ceil(size_of::<usize>())).map(move |index| bytes.load(index))
+    pub fn words(&self) -> impl ExactSizeIterator<Item = usize> + '_ {
+        // SAFETY: the handle keeps the end, and so the memory.
+        unsafe { self.bytes.words() }
+    }
+
+    /// As [`Packet::words`], a line of 64 bytes at a time, which processors do faster.
+    #[inline]
+    #[cfg(not(loom))]
+    pub fn lines(&self) -> impl ExactSizeIterator<Item = [usize; 64 / size_of::<usize>()]> + '_ {
+        // SAFETY: as above.
+        unsafe { self.bytes.lines() }
     }
 
     /// The packet where it lies; `None` where the peer is not trusted

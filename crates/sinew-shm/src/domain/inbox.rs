@@ -5,10 +5,10 @@
 
 use super::Violation;
 use super::filter::{Filter, Predicate};
-use super::layout::{REPLY, control, statistics};
+use super::layout::{NEXT_SHIFT, REPLY, control, statistics};
 use super::outbox::{Block, State};
 use super::port::Cache;
-use super::ring::{Entry, Look, RingReader, RingWriter};
+use super::ring::{Entry, Look, RingReader, RingWriter, tag};
 use crate::word::{BlockArea, PublishFence, RETURN_LOOK_FENCE, Span, Words};
 
 pub(super) struct Inbox {
@@ -23,8 +23,11 @@ pub(super) struct Inbox {
     /// Whether this side may write into a block that it holds.
     has_replies: bool,
     /// Of the peer's session.
-    tag: u16,
+    tag: u32,
     held: u16,
+    /// The block in which the next packet comes, as the peer says: it is fetched while the entry is
+    /// awaited, not after it.
+    next: u16,
     filter: Filter,
     unwanted: u32,
 }
@@ -56,6 +59,7 @@ impl Inbox {
             theirs,
             tag: 0,
             held: 0,
+            next: 0,
             filter: Filter::default(),
             unwanted: 0,
         }
@@ -78,7 +82,7 @@ impl Inbox {
             }
             self.held = 0;
         }
-        self.tag = peer_session as u16;
+        self.tag = tag(peer_session);
         self.ring.reset();
         self.returns.reset(cache);
         // The wish stays; an earlier user of this segment may have left another.
@@ -122,12 +126,16 @@ impl Inbox {
         books: &mut [Block],
         cache: &impl Cache,
     ) -> Result<Received, Violation> {
+        if let Some(start) = self.pool.start(self.next) {
+            cache.prefetch(start);
+        }
         let entry = match self.ring.look(cache) {
             Look::Empty => return Ok(Received::Nothing),
             Look::Garbage => return Err(Violation::Sequence),
             Look::New(entry) => entry,
         };
         self.ring.advance();
+        self.next = (entry.flags >> NEXT_SHIFT).wrapping_sub(1) as u16;
         self.counts.at(statistics::RECEIVED).set(self.ring.at());
         if entry.tag != self.tag {
             return Err(Violation::Session);
@@ -281,7 +289,7 @@ impl Inbox {
     #[cfg(all(test, not(any(loom, miri))))]
     pub(super) fn digest(&self) -> [u32; 4] {
         [
-            self.tag.into(),
+            self.tag,
             self.ring.at(),
             self.returns.at(),
             self.held.into(),

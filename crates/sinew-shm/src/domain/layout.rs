@@ -117,6 +117,9 @@ pub(super) mod entry {
     pub const FLAGS: usize = 3;
 }
 pub(super) const ENTRY: u32 = 16;
+/// In the flags of a packet: the block that its sender is going to use next, + 1, 0 where it does not
+/// know. Only a hint, by which the receiver fetches early.
+pub(super) const NEXT_SHIFT: u32 = 16;
 /// In the flags of a return: the block holds an answer of `len` bytes.
 pub(super) const REPLY: u32 = 1;
 

@@ -1,21 +1,21 @@
 //! One side's sending half of a channel: its blocks, and who has them.
 //!
 //! The truth about every block is here, in private memory: it is free, held (a place in the user's
-//! hand), lent (to the peer), or answered (back with a reply that nobody has read yet). Free blocks
-//! are a stack, so that the one used last is used next. A return is accepted for a lent block only.
+//! hand), lent (to the peer), or answered (back with a reply that nobody has read yet). A return is
+//! accepted for a lent block only.
 
 use super::Violation;
 use super::filter::Filter;
-use super::layout::{REPLY, control, statistics};
+use super::layout::{NEXT_SHIFT, REPLY, control, statistics};
 use super::port::Cache;
-use super::ring::{Entry, Look, RingReader, RingWriter, passes};
+use super::ring::{Entry, Look, RingReader, RingWriter, passes, tag};
 use crate::word::{BlockArea, PUBLISH_FENCE, PublishFence, Span, Words};
 
 /// The books on one block, of either side.
 #[derive(Clone, Copy, Debug)]
 pub struct Block {
     pub(super) state: State,
-    /// The block below in the stack of the free ones, or behind in the line of the answered ones.
+    /// The block behind in the line of the free ones, or in that of the answered ones.
     pub(super) next: u16,
     /// Bytes of an answer.
     pub(super) len: u32,
@@ -59,6 +59,9 @@ impl From<Violation> for Denied {
 /// what the caches hold of it is worth more than the look at the ring of returns.
 const LARGE: u32 = 2048;
 
+/// Returns that are taken up at once.
+const RETURNS_PER_LINE: u32 = 4;
+
 pub(super) struct Outbox {
     ring: RingWriter,
     returns: RingReader,
@@ -68,14 +71,21 @@ pub(super) struct Outbox {
     mine: Words,
     counts: Words,
     theirs: Words,
-    tag: u16,
+    /// A whole word of its own: as a half, next to one that was just written, it would be loaded
+    /// together with that, which waits until the store is done.
+    tag: u32,
     is_large: bool,
     has_replies: bool,
-    free_top: u16,
+    /// The free blocks stand in line, first and last. What comes back goes behind: so the next block
+    /// is known early, and the peer is told, see `Outbox::next`. A large one goes first, as more of
+    /// it is in the caches.
+    free_line: (u16, u16),
     free: u16,
     lent: u16,
     answers: (u16, u16),
-    /// What has been published and looked after: the peer's wake word was compared.
+    /// The block that was sent last: the one that an answer comes back in, often.
+    last: u16,
+    /// What has been shown, and looked after: the peer's wake word was compared.
     flushed: u32,
     filter: Filter,
     full: u32,
@@ -102,17 +112,18 @@ impl Outbox {
             tag: 0,
             is_large: pool.size() >= LARGE,
             has_replies,
-            free_top: NONE,
+            free_line: (NONE, NONE),
             free: 0,
             lent: 0,
             answers: (NONE, NONE),
+            last: 0,
             flushed: 0,
             filter: Filter::default(),
             full: 0,
             too_large: 0,
             filtered: 0,
         };
-        for block in (0..pool.count()).rev() {
+        for block in 0..pool.count() {
             outbox.free(books, block);
         }
         outbox
@@ -120,7 +131,7 @@ impl Outbox {
 
     /// Takes every lent block back, and empties the ring for a session of one's own.
     pub(super) fn reset(&mut self, session: u32, books: &mut [Block], cache: &impl Cache) {
-        for block in (0..self.pool.count()).rev() {
+        for block in 0..self.pool.count() {
             let state = self.book(books, block).map(|book| book.state);
             if matches!(state, Some(State::Lent)) {
                 self.free(books, block);
@@ -134,7 +145,7 @@ impl Outbox {
             };
             self.free(books, block.0);
         }
-        self.tag = session as u16;
+        self.tag = tag(session);
         self.ring.reset(cache);
         self.returns.reset();
         self.flushed = 0;
@@ -179,20 +190,40 @@ impl Outbox {
             return Err(self.is_too_large());
         }
         if self.is_large && self.lent > 0 {
-            self.reclaim(books, cache)?;
+            self.reclaim(books, self.free <= reserve, cache)?;
         }
-        // As many looks as free blocks are missing, at most.
-        while self.free <= reserve {
-            if !self.reclaim(books, cache)? {
-                return Err(self.is_full());
-            }
+        // One more than is needed: the next, which the peer is told of.
+        if self.free <= reserve.saturating_add(1) {
+            self.refill(books, reserve, cache)?;
         }
-        let block = self.free_top;
+        let block = self.free_line.0;
         let book = self.book(books, block).ok_or(Denied::Full)?;
-        self.free_top = book.next;
+        self.free_line.0 = book.next;
         book.state = State::Held;
         self.free = self.free.wrapping_sub(1);
         Ok((block, self.pool.for_writing(block)))
+    }
+
+    /// Takes returns up, a line of them at once: taken one by one, each would be read while the peer
+    /// writes the next into the same line.
+    fn refill(
+        &mut self,
+        books: &mut [Block],
+        reserve: u16,
+        cache: &impl Cache,
+    ) -> Result<(), Denied> {
+        let mut looks = 0;
+        // A line, and where that is not enough, as many as are missing.
+        while looks < RETURNS_PER_LINE || self.free <= reserve {
+            if !self.reclaim(books, self.free <= reserve, cache)? {
+                break;
+            }
+            looks += 1;
+        }
+        match self.free > reserve {
+            true => Ok(()),
+            false => Err(self.is_full()),
+        }
     }
 
     #[cold]
@@ -219,8 +250,8 @@ impl Outbox {
         held
     }
 
-    /// Publishes the first `len` bytes of a taken block; `false` where the receiver's filter does
-    /// not let it through, and the block is free again. The peer is told by [`Outbox::flush`].
+    /// Writes the entry of the first `len` bytes of a taken block; `false` where the receiver's
+    /// filter does not let it through, and the block is free again. [`Outbox::flush`] shows it.
     #[inline]
     pub(super) fn send(
         &mut self,
@@ -251,11 +282,24 @@ impl Outbox {
             block,
             tag: self.tag,
             len,
-            flags: 0,
+            flags: self.next() << NEXT_SHIFT,
         };
-        self.ring.put(entry, cache);
+        self.last = block;
+        // Of a batch the first entry is shown last, by `flush`: until then the peer does not look at
+        // the lines that are being written.
+        if self.ring.at() == self.flushed {
+            self.ring.put_hidden(entry, cache);
+        } else {
+            self.ring.put(entry, cache);
+        }
         self.counts.at(statistics::SENT).set(self.ring.at());
         Ok(true)
+    }
+
+    /// The block that is taken next if nothing comes back before, + 1; 0 where there is none.
+    #[inline(always)]
+    fn next(&self) -> u32 {
+        u32::from(self.free_line.0.wrapping_add(1))
     }
 
     /// Whether the receiver wants the packet; if not, its block is free again.
@@ -275,13 +319,14 @@ impl Outbox {
         is_wanted
     }
 
-    /// Whether the peer waits for one of the packets published since the last call.
+    /// Shows the peer what was sent since the last call; whether it waits for one of these packets.
     #[inline(always)]
     pub(super) fn flush(&mut self, fence: PublishFence, cache: &impl Cache) -> bool {
         let from = core::mem::replace(&mut self.flushed, self.ring.at());
         if from == self.flushed {
             return false;
         }
+        self.ring.show(from, cache);
         fence.run(PUBLISH_FENCE);
         let (at, len) = self.theirs.bytes();
         cache.invalidate(at, len);
@@ -290,27 +335,28 @@ impl Outbox {
         passes(wake, from, self.flushed)
     }
 
-    /// Takes up one return. `false` where there is none.
+    /// Takes up one return. `false` where there is none, or only a bad one and it is not `needed`:
+    /// blocks that are free are not refused for it.
     #[inline]
     pub(super) fn reclaim(
         &mut self,
         books: &mut [Block],
+        needed: bool,
         cache: &impl Cache,
     ) -> Result<bool, Violation> {
-        let entry = match self.returns.look(cache) {
+        let found = match self.returns.look(cache) {
             Look::Empty => return Ok(false),
-            Look::Garbage => return Err(Violation::Sequence),
-            Look::New(entry) => entry,
+            Look::Garbage => Err(Violation::Sequence),
+            Look::New(entry) => self.judge(books, entry),
         };
-        self.returns.advance();
-        self.counts.at(statistics::RECLAIMED).set(self.returns.at());
-        if entry.tag != self.tag {
-            return Err(Violation::Session);
+        if found.is_err() && !needed {
+            return Ok(false);
         }
-        let book = self.book(books, entry.block);
-        if book.is_none_or(|book| book.state != State::Lent) {
-            return Err(Violation::NotLent);
+        if !matches!(found, Err(Violation::Sequence)) {
+            self.returns.advance();
+            self.counts.at(statistics::RECLAIMED).set(self.returns.at());
         }
+        let entry = found?;
         self.lent = self.lent.wrapping_sub(1);
         // Without replies nobody would ever take an answer up.
         if entry.flags & REPLY == 0 || !self.has_replies {
@@ -318,6 +364,19 @@ impl Outbox {
             return Ok(true);
         }
         self.keep_answer(books, entry)
+    }
+
+    /// Whether a return is one of a block that is lent.
+    #[inline(always)]
+    fn judge(&self, books: &mut [Block], entry: Entry) -> Result<Entry, Violation> {
+        if entry.tag != self.tag {
+            return Err(Violation::Session);
+        }
+        let book = self.book(books, entry.block);
+        if book.is_none_or(|book| book.state != State::Lent) {
+            return Err(Violation::NotLent);
+        }
+        Ok(entry)
     }
 
     /// Puts an answer that has come back behind the others.
@@ -345,8 +404,11 @@ impl Outbox {
         books: &mut [Block],
         cache: &impl Cache,
     ) -> Result<Option<(u16, Span)>, Violation> {
+        if let Some(start) = self.pool.start(self.last) {
+            cache.prefetch(start);
+        }
         // Returns without an answer may lie before it: as many as are lent, at most.
-        while self.answers.0 == NONE && self.reclaim(books, cache)? {}
+        while self.answers.0 == NONE && self.reclaim(books, true, cache)? {}
         Ok(self.next_answer(books).map(|(block, len)| {
             let (at, bytes) = self.pool.bytes(block, len);
             cache.invalidate(at, bytes);
@@ -382,14 +444,24 @@ impl Outbox {
         self.mine.at(control::WAKE_RETURNS).set(self.returns.at());
     }
 
+    #[inline]
     fn free(&mut self, books: &mut [Block], block: u16) {
-        let top = self.free_top;
-        if let Some(book) = self.book(books, block) {
-            book.state = State::Free;
-            book.next = top;
-            self.free_top = block;
-            self.free = self.free.wrapping_add(1);
+        let (first, last) = self.free_line;
+        let goes_first = self.is_large || first == NONE;
+        let Some(book) = self.book(books, block) else {
+            return;
+        };
+        book.state = State::Free;
+        book.next = if goes_first { first } else { NONE };
+        if goes_first {
+            self.free_line.0 = block;
+        } else if let Some(last) = self.book(books, last) {
+            last.next = block;
         }
+        if !self.is_large {
+            self.free_line.1 = block;
+        }
+        self.free = self.free.wrapping_add(1);
     }
 
     fn count(&self) {
@@ -402,16 +474,16 @@ impl Outbox {
         let all = self.first..self.first + usize::from(self.pool.count());
         let books = books.get(all).unwrap_or_default();
         let count = |state| books.iter().filter(|book| book.state == state).count();
-        let (mut in_stack, mut at) = (0, self.free_top);
+        let (mut in_line, mut at) = (0, self.free_line.0);
         while let Some(book) = books.get(usize::from(at)) {
-            in_stack += 1;
+            in_line += 1;
             at = book.next;
-            if book.state != State::Free || in_stack > books.len() {
+            if book.state != State::Free || in_line > books.len() {
                 return false;
             }
         }
-        in_stack == usize::from(self.free)
-            && in_stack == count(State::Free)
+        in_line == usize::from(self.free)
+            && in_line == count(State::Free)
             && count(State::Lent) == usize::from(self.lent)
     }
 
@@ -419,11 +491,11 @@ impl Outbox {
     #[cfg(all(test, not(any(loom, miri))))]
     pub(super) fn digest(&self) -> [u32; 9] {
         [
-            self.tag.into(),
+            self.tag,
             self.ring.at(),
             self.returns.at(),
             self.flushed,
-            self.free_top.into(),
+            self.free_line.0.into(),
             self.free.into(),
             self.lent.into(),
             self.answers.0.into(),

@@ -71,6 +71,11 @@ pub trait Cache {
     fn clean(&self, at: NonNull<u8>, len: usize);
     /// Forgets.
     fn invalidate(&self, at: NonNull<u8>, len: usize);
+    /// Begins to fetch the line at `at`, which may be read soon. A hint, and by default nothing.
+    #[inline(always)]
+    fn prefetch(&self, at: NonNull<u8>) {
+        let _ = at;
+    }
 }
 
 /// The caches see each other, or there are none, or the memory is not cached: nothing to do.
@@ -82,6 +87,10 @@ impl Cache for Coherent {
     fn clean(&self, _: NonNull<u8>, _: usize) {}
     #[inline(always)]
     fn invalidate(&self, _: NonNull<u8>, _: usize) {}
+    #[inline(always)]
+    fn prefetch(&self, at: NonNull<u8>) {
+        crate::word::prefetch(at);
+    }
 }
 
 /// A lock of the chip that both sides reach: a hardware semaphore.

@@ -13,10 +13,15 @@ use crate::word::{ENTRY_LOAD, ENTRY_STORE, RESET_STORE, RingArea};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub block: u16,
-    /// Low half of the session of the block's owner.
-    pub tag: u16,
+    /// Of the session of the block's owner, see [`tag`].
+    pub tag: u32,
     pub len: u32,
     pub flags: u32,
+}
+
+/// How entries of a session are marked: its low half, in the upper half of the word beside the block.
+pub(super) fn tag(session: u32) -> u32 {
+    session << 16
 }
 
 /// What stands at the reader's position.
@@ -65,15 +70,31 @@ impl RingWriter {
     /// Publishes an entry.
     #[inline(always)]
     pub(super) fn put(&mut self, entry: Entry, cache: &impl Cache) {
+        let at = self.at;
+        self.put_hidden(entry, cache);
+        self.show(at, cache);
+    }
+
+    /// Writes an entry that the reader does not see before [`RingWriter::show`], nor anything behind
+    /// it.
+    #[inline(always)]
+    pub(super) fn put_hidden(&mut self, entry: Entry, cache: &impl Cache) {
         let words = self.area.entry(self.at);
         let (at, len) = self.area.bytes(self.at);
-        words[BLOCK].set(u32::from(entry.block) | u32::from(entry.tag) << 16);
+        words[BLOCK].set(u32::from(entry.block) | entry.tag);
         words[LEN].set(entry.len);
         words[FLAGS].set(entry.flags);
         // The words must be in memory before the number is.
         cache.clean(at, len);
         self.at = self.at.wrapping_add(1);
-        words[SEQUENCE].store(self.at, ENTRY_STORE);
+    }
+
+    /// Shows the entry at this position, and what follows it.
+    #[inline(always)]
+    pub(super) fn show(&self, position: u32, cache: &impl Cache) {
+        let (at, len) = self.area.bytes(position);
+        let sequence = &self.area.entry(position)[SEQUENCE];
+        sequence.store(position.wrapping_add(1), ENTRY_STORE);
         cache.clean(at, len);
     }
 }
@@ -99,9 +120,15 @@ impl RingReader {
         self.at = 0;
     }
 
-    /// Whether something other than the lap before stands `ahead` positions on.
+    /// Whether something other than the lap before stands here and `ahead` positions on: the first
+    /// entry of a batch is shown last.
     #[inline(always)]
     pub(super) fn has_news(&self, ahead: u32, cache: &impl Cache) -> bool {
+        self.stands(0, cache) && (ahead == 0 || self.stands(ahead, cache))
+    }
+
+    #[inline(always)]
+    fn stands(&self, ahead: u32, cache: &impl Cache) -> bool {
         let position = self.at.wrapping_add(ahead);
         let (at, len) = self.area.bytes(position);
         cache.invalidate(at, len);
@@ -127,7 +154,7 @@ impl RingReader {
         let block = words[BLOCK].get();
         Look::New(Entry {
             block: block as u16,
-            tag: (block >> 16) as u16,
+            tag: block & !0xFFFF,
             len: words[LEN].get(),
             flags: words[FLAGS].get(),
         })

@@ -211,6 +211,23 @@ impl PublishFence {
     }
 }
 
+/// Begins to fetch a line that will be read soon. Only a hint: it reads nothing and cannot fault.
+#[inline(always)]
+pub(crate) fn prefetch(at: core::ptr::NonNull<u8>) {
+    #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
+    // SAFETY: a hint may be given for any address.
+    unsafe {
+        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(at.as_ptr().cast());
+    }
+    #[cfg(all(target_arch = "aarch64", not(any(loom, miri))))]
+    // SAFETY: as above.
+    unsafe {
+        core::arch::asm!("prfm pldl1keep, [{}]", in(reg) at.as_ptr(), options(nostack, readonly, preserves_flags));
+    }
+    let _ = at;
+}
+
 /// Keeps an own store before a later load of the other side's word.
 #[inline(always)]
 pub(crate) fn full_fence(point: Point) {

@@ -371,6 +371,12 @@ impl BlockArea {
         }
     }
 
+    /// Where a block begins; `None` where there is no such block.
+    #[inline(always)]
+    pub(crate) fn start(&self, block: u16) -> Option<NonNull<u8>> {
+        (block < self.count).then(|| self.at(block))
+    }
+
     #[inline(always)]
     fn track(&self, block: u16, write: bool) {
         #[cfg(loom)]
@@ -404,6 +410,12 @@ unsafe impl Send for Span {}
 unsafe impl Sync for Span {}
 
 impl Span {
+    /// No bytes.
+    pub(crate) const EMPTY: Span = Span {
+        first: NonNull::dangling(),
+        len: 0,
+    };
+
     #[inline(always)]
     pub(crate) fn len(&self) -> usize {
         self.len as usize
@@ -512,6 +524,38 @@ impl Span {
     fn byte(&self, at: usize) -> u8 {
         // SAFETY: the block lives, and loom has checked that nobody writes it.
         unsafe { *self.first.add(at.min(self.len() - 1)).as_ref() }
+    }
+
+    /// Its machine words, each read once; what follows the last byte in its word is read too.
+    ///
+    /// # Safety
+    /// The block's memory lives as long as the iterator.
+    #[cfg(not(loom))]
+    #[inline(always)]
+    pub(crate) unsafe fn words<'a>(self) -> impl ExactSizeIterator<Item = usize> + 'a {
+        let count = self.len().div_ceil(size_of::<usize>());
+        // SAFETY: blocks begin at a line and have whole lines, so the words are aligned and inside;
+        // they are read atomically, and every bit pattern is a number. They live, says the caller.
+        let words: &'a [AtomicUsize] =
+            unsafe { core::slice::from_raw_parts(self.first.cast().as_ptr(), count) };
+        words.iter().map(|word| word.load(Ordering::Relaxed))
+    }
+
+    /// As `words`, a line at a time.
+    ///
+    /// # Safety
+    /// As for `words`.
+    #[cfg(not(loom))]
+    #[inline(always)]
+    pub(crate) unsafe fn lines<'a>(
+        self,
+    ) -> impl ExactSizeIterator<Item = [usize; 64 / size_of::<usize>()]> + 'a {
+        let count = self.len().div_ceil(64);
+        // SAFETY: as for `words`: blocks have whole lines.
+        let lines: &'a [[AtomicUsize; 64 / size_of::<usize>()]] =
+            unsafe { core::slice::from_raw_parts(self.first.cast().as_ptr(), count) };
+        let load = |word: &AtomicUsize| word.load(Ordering::Relaxed);
+        lines.iter().map(move |line| line.each_ref().map(load))
     }
 
     /// The machine word at `index`.

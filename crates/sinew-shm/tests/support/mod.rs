@@ -2,8 +2,11 @@
 #![allow(dead_code)]
 
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Wake, Waker};
 
 use sinew_shm::domain::{
     Block, Coherent, Config, End, Memory, Options, Parts, Platform, Role, Silent, Slot,
@@ -80,4 +83,27 @@ pub fn up(config: Config<'static>) -> (Rc<End<Solo>>, Rc<End<Solo>>) {
     second.look(0);
     first.look(0);
     (first, second)
+}
+
+/// Whether somebody was woken.
+pub struct Flag(AtomicBool);
+
+impl Flag {
+    pub fn new() -> Arc<Flag> {
+        Arc::new(Flag(AtomicBool::new(false)))
+    }
+
+    pub fn waker(self: &Arc<Flag>) -> Waker {
+        self.clone().into()
+    }
+
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Wake for Flag {
+    fn wake(self: Arc<Flag>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }

@@ -342,6 +342,7 @@ impl<P: Platform> Inner<P> {
         let mut is_drained = true;
         for slot in 0..self.slots.as_mut().len() {
             let (is_up, pairing) = (self.status == Status::Up, self.pairing);
+            after.ring |= is_up && self.flush_packets(slot as u16, cache);
             let Some((channel, blocks)) = self.channel(slot) else {
                 continue;
             };
@@ -350,7 +351,7 @@ impl<P: Platform> Inner<P> {
             let mut more = is_up;
             while more {
                 // As often as blocks are lent, at most.
-                match channel.outbox.reclaim(blocks, cache) {
+                match channel.outbox.reclaim(blocks, true, cache) {
                     Ok(reclaimed) => more = reclaimed,
                     Err(found) => (more, violation) = (false, Some(found)),
                 }
@@ -369,6 +370,9 @@ impl<P: Platform> Inner<P> {
         if self.status == Status::Closed {
             return After::default();
         }
+        for slot in 0..self.slots.as_mut().len() {
+            self.flush_packets(slot as u16, cache);
+        }
         self.down(Lost::Closed);
         self.set(Status::Closed);
         self.session.set_state(state::DOWN, cache);
@@ -379,7 +383,7 @@ impl<P: Platform> Inner<P> {
         }
     }
 
-    /// Whether the peer is to be rung for the packets that were published on a channel.
+    /// Shows the peer what was published on a channel; whether it is to be rung.
     #[inline(always)]
     pub(super) fn flush_packets(&mut self, slot: u16, cache: &P::Cache) -> bool {
         let fence = self.session.fence();

@@ -86,8 +86,8 @@ impl<P: Platform> End<P> {
         })
     }
 
-    /// Publishes a taken block, and rings the peer if `flush` and it waits. `false` where the
-    /// receiver does not want the packet.
+    /// Publishes a taken block; with `flush` the peer is shown it, and rung if it waits. `false`
+    /// where the receiver does not want the packet.
     #[inline]
     pub(in super::super) fn send(
         &self,
@@ -141,7 +141,7 @@ impl<P: Platform> End<P> {
         }));
     }
 
-    /// Rings the peer if it waits for what was published on this channel.
+    /// Shows the peer what was published on this channel, and rings it if it waits.
     #[inline]
     pub(in super::super) fn flush(&self, slot: u16) {
         let ring = self.locked(|inner| inner.flush_packets(slot, &self.cache));
@@ -297,6 +297,10 @@ impl<P: Platform> End<P> {
 
     /// Wakes `waker` once when something `what` is there, at once where it is or the pairing is over.
     pub(in super::super) fn arm(&self, slot: u16, pairing: u32, what: What, waker: &Waker) {
+        if !matches!(what, What::Packets(_)) {
+            // What the peer has not been shown it cannot give back.
+            self.flush(slot);
+        }
         let mut mine = Some(waker.clone());
         let (evicted, woken, now) = self.locked(|inner| {
             let is_up = inner.live != 0;
@@ -357,6 +361,8 @@ impl<P: Platform> End<P> {
         if matches!(slow, Slow::TooLarge) {
             return Refused::TooLarge;
         }
+        // What the peer has not been shown it cannot give back.
+        self.flush(slot);
         match self.slow(slot, pairing, slow) {
             Err(lost) => Refused::Lost(lost),
             Ok(()) if self.locked(|inner| inner.live == pairing && inner.is_draining) => {
