@@ -3,10 +3,12 @@
 
 mod support;
 
+use sinew_shm::Unshared;
 use sinew_shm::domain::{
-    Channel, Config, Lost, Pool, Predicate, Receiver, Refused, Sender, Status,
+    Block, Channel, Config, End, Lost, OpenError, Options, Platform, Pool, Predicate, Receiver,
+    Refused, Role, Sender, Silent, Slot, Status, Uses,
 };
-use support::{open, up};
+use support::{Fetching, memory, open, parts, up};
 
 const ONE: Config = Config::new(&[Channel::new(1, "one", Pool::new(4, 100))]);
 
@@ -106,6 +108,111 @@ fn a_batch_is_shown_before_the_link_closes() {
     tx.place(1).unwrap().publish(1).unwrap();
     near.close();
     assert!(rx.receive().unwrap().is_some());
+}
+
+#[test]
+fn a_packet_taken_in_one_step_is_copied_and_its_block_comes_back() {
+    let (near, far) = up(ONE);
+    let (tx, rx) = (
+        Sender::new(&near, 1).unwrap(),
+        Receiver::new(&far, 1).unwrap(),
+    );
+    let packet: Vec<u8> = (0..100).collect();
+    for len in 0..=packet.len() {
+        let mut copy = [0xEE; 100];
+        assert_eq!(rx.receive_into(&mut copy), Ok(None));
+        tx.send(&packet[..len]).unwrap();
+        assert_eq!(rx.receive_into(&mut copy), Ok(Some(len)));
+        assert_eq!(copy[..len], packet[..len]);
+        assert!(copy[len..].iter().all(|byte| *byte == 0xEE));
+    }
+    // One that is cut says how long it was.
+    tx.send(&packet).unwrap();
+    let mut copy = [0xEE; 9];
+    assert_eq!(rx.receive_into(&mut copy[..7]), Ok(Some(100)));
+    assert_eq!(copy, [0, 1, 2, 3, 4, 5, 6, 0xEE, 0xEE]);
+    assert_eq!(tx.send(&[0; 101]), Err(Refused::TooLarge));
+    assert!(near.check_books() && far.check_books());
+    assert!(near.is_drained() && far.is_drained());
+}
+
+#[test]
+fn a_packet_taken_in_one_step_is_one_that_is_wanted() {
+    let (near, far) = up(ONE);
+    let (tx, rx) = (
+        Sender::new(&near, 1).unwrap(),
+        Receiver::new(&far, 1).unwrap(),
+    );
+    for byte in 1..=3 {
+        tx.send(&[byte; 4]).unwrap();
+    }
+    // The sender does not know yet.
+    rx.set_filter(Predicate::Matches {
+        offset: 0,
+        mask: 0xFF,
+        value: 3,
+    });
+    let mut copy = [0; 4];
+    assert_eq!(rx.receive_into(&mut copy), Ok(Some(4)));
+    assert_eq!(copy, [3; 4]);
+    assert_eq!(rx.receive_into(&mut copy), Ok(None));
+    assert!(near.is_drained());
+}
+
+/// An end that can do nothing but packets.
+struct Lean;
+
+impl Platform for Lean {
+    type Lock = Unshared;
+    type Doorbell = Silent;
+    type Cache = Fetching;
+    type Slots = Vec<Slot>;
+    type Blocks = Vec<Block>;
+    const USES: Uses = Uses::PACKETS;
+}
+
+#[test]
+fn an_end_for_packets_only_talks_with_one_that_does_everything() {
+    let (first, second) = memory(&ONE);
+    let options = Options::default();
+    let near = &End::open(first, ONE, Role::First, parts(Lean, &ONE), options).unwrap();
+    let solo = parts(support::Solo, &ONE);
+    let far = &End::open(second, ONE, Role::Second, solo, options).unwrap();
+    near.look(0);
+    far.look(0);
+    near.look(0);
+    let (tx, rx) = (
+        Sender::new(&near, 1).unwrap(),
+        Receiver::new(&near, 1).unwrap(),
+    );
+    let (back, here) = (
+        Sender::new(&far, 1).unwrap(),
+        Receiver::new(&far, 1).unwrap(),
+    );
+    // It sends what is not wanted, and the other side drops it.
+    here.set_filter(Predicate::Every(1000));
+    let mut copy = [0; 4];
+    for byte in 0..10 {
+        assert_eq!(tx.send(&[byte]), Ok(true));
+        back.send(&[byte; 3]).unwrap();
+        assert_eq!(rx.ring_at(1), Ok(true));
+        assert_eq!(rx.receive_into(&mut copy), Ok(Some(3)));
+        assert_eq!(rx.ring_at(1), Ok(false));
+        assert_eq!(tx.ring_at_return(), Ok(true));
+        assert_eq!(here.receive_into(&mut copy), Ok(Some(1)));
+        assert_eq!(copy[0], byte);
+    }
+    assert!(near.check_books() && far.check_books());
+}
+
+#[test]
+fn replies_need_an_end_that_is_built_with_them() {
+    const REPLIES: Config =
+        Config::new(&[Channel::new(1, "one", Pool::new(1, 8)).with_replies()]).mutual();
+    let (first, _) = memory(&REPLIES);
+    let lean = parts(Lean, &REPLIES);
+    let opened = End::open(first, REPLIES, Role::First, lean, Options::default());
+    assert_eq!(opened.err(), Some(OpenError::Replies));
 }
 
 #[test]

@@ -15,8 +15,8 @@ use std::rc::Rc;
 
 use raw::{BLOCK, Pair, SEQUENCE};
 use sinew_shm::domain::{
-    Block, Channel, Coherent, Config, Doorbell, End, Field, Options, Parts, Platform, Pool,
-    Predicate, Receiver, Refused, Role, Sender, Slot, Status, Violation,
+    Block, Channel, Config, Doorbell, End, Field, Options, Parts, Platform, Pool, Predicate,
+    Receiver, Refused, Role, Sender, Slot, Status, Violation,
 };
 use sinew_shm::{StdLock, Unshared};
 use support::{Solo, memory, open, parts, up};
@@ -107,7 +107,7 @@ fn no_barriers() {
     let open = |memory, role| {
         let parts = Parts {
             doorbell: Ringless,
-            cache: Coherent,
+            cache: support::Fetching,
             platform: Threads,
             slots: vec![Slot::EMPTY],
             blocks: vec![Block::NEW; ONE.blocks()],
@@ -240,7 +240,7 @@ struct Rung;
 impl Platform for Rung {
     type Lock = Unshared;
     type Doorbell = Counting;
-    type Cache = Coherent;
+    type Cache = support::Fetching;
     type Slots = Vec<Slot>;
     type Blocks = Vec<Block>;
 }
@@ -256,7 +256,7 @@ struct Threads;
 impl Platform for Threads {
     type Lock = StdLock;
     type Doorbell = Ringless;
-    type Cache = Coherent;
+    type Cache = support::Fetching;
     type Slots = Vec<Slot>;
     type Blocks = Vec<Block>;
 }
@@ -269,7 +269,7 @@ fn one_synchronous_notify_for_all_processes() {
     let open = |memory, role, rings: &Rc<Cell<u32>>| {
         let parts = Parts {
             doorbell: Counting(rings.clone()),
-            cache: Coherent,
+            cache: support::Fetching,
             platform: Rung,
             slots: vec![Slot::EMPTY],
             blocks: vec![Block::NEW; ONE.blocks()],

@@ -58,8 +58,8 @@ fn full_channel_goes_on_when_a_block_comes_back() {
             first
         });
         let receiver = second.receiver();
-        assert_eq!(second.receive(&receiver), Ok(1));
-        assert_eq!(second.receive(&receiver), Ok(2));
+        assert_eq!(second.take(&receiver), Ok(1));
+        assert_eq!(second.take(&receiver), Ok(2));
         drop(receiver);
         thread.join().unwrap().stop();
         second.stop();

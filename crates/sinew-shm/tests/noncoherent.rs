@@ -129,6 +129,62 @@ fn side_that_sleeps_is_rung_and_one_that_does_not_is_not() {
 }
 
 #[test]
+fn side_that_asks_without_a_waker_is_rung() {
+    on_boards(&[LINES_OF_64, LINES_OF_256], |board| {
+        let (first, second) = board.up();
+        let (there, here) = (sender(&first, 1), receiver(&second, 1));
+        for _ in 0..ROUNDS {
+            assert_eq!(here.ring_at(1), Ok(false));
+            assert_eq!(there.send(b"1"), Ok(true));
+            assert_eq!(first.doorbell().take(), 1);
+            assert_eq!(here.ring_at(1), Ok(true));
+            assert_eq!(here.ring_at(2), Ok(false));
+            assert_eq!(there.ring_at_return(), Ok(true));
+            assert_eq!(there.send(b"2"), Ok(true));
+            assert_eq!(first.doorbell().take(), 1);
+            assert_eq!(there.send(b"3"), Ok(true));
+            assert_eq!(there.ring_at_return(), Ok(false));
+            assert_eq!(second.doorbell().take(), 0);
+            let mut bytes = [0; 4];
+            assert_eq!(here.receive_into(&mut bytes), Ok(Some(1)));
+            assert_eq!(second.doorbell().take(), 1);
+            assert_eq!(there.ring_at_return(), Ok(true));
+            assert_eq!(here.receive_into(&mut bytes), Ok(Some(1)));
+            assert_eq!(here.receive_into(&mut bytes), Ok(Some(1)));
+            assert_eq!(bytes[0], b'3');
+            first.doorbell().take();
+            second.doorbell().take();
+        }
+    });
+}
+
+#[test]
+fn who_waits_for_a_place_is_rung_when_a_packet_was_not_wanted() {
+    on_boards(&[LINES_OF_64], |board| {
+        let (first, second) = board.up();
+        let (there, here) = (sender(&first, 1), receiver(&second, 1));
+        for in_one_step in [false, true] {
+            while there.send(b"?") == Ok(true) {}
+            assert_eq!(there.ring_at_return(), Ok(false));
+            here.set_filter(Predicate::Matches {
+                offset: 0,
+                mask: 1,
+                value: 0,
+            });
+            second.doorbell().take();
+            match in_one_step {
+                true => assert_eq!(here.receive_into(&mut []), Ok(None)),
+                false => assert!(here.receive().unwrap().is_none()),
+            }
+            assert_eq!(second.doorbell().take(), 1);
+            here.set_filter(Predicate::All);
+            while there.send(b"!") == Ok(true) {}
+            while here.receive().unwrap().is_some() {}
+        }
+    });
+}
+
+#[test]
 fn filter_reaches_the_sender() {
     on_boards(&[LINES_OF_64, LINES_OF_256], |board| {
         let (first, second) = board.up();

@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use sinew_shm::domain::{
     Block, ChannelPlan, Coherent, Doorbell, End, Memory, Options, Parts, Plan, Platform, Region,
-    Role, Slot, Span,
+    Role, Slot, Span, Uses,
 };
 use sinew_shm::{Lock, Segment};
 
@@ -20,22 +20,26 @@ use crate::board;
 const PSRAM: usize = 0x2100_0000;
 const PSRAM_LEN: u64 = 16 << 20;
 
-/// The board's side of [`LINK`], with this lock.
-pub struct Board<L>(PhantomData<L>);
+/// The board's side of [`LINK`], with this lock, and with or without wakers.
+pub struct Board<L, const WAKERS: bool>(PhantomData<L>);
 
-impl<L: Lock> Platform for Board<L> {
+impl<L: Lock, const WAKERS: bool> Platform for Board<L, WAKERS> {
     type Lock = L;
     type Doorbell = Uart1;
     type Cache = Coherent;
     type Slots = [Slot; LINK.channels.len()];
     type Blocks = [Block; LINK.blocks()];
     const PLAN: Option<Plan<'static>> = Some(Plan::new(LINK, Role::Second, &CHANNELS));
+    const USES: Uses = Uses {
+        wakers: WAKERS,
+        ..Uses::PACKETS
+    };
 }
 
 const CHANNELS: [ChannelPlan; LINK.channels.len()] = ChannelPlan::all(&LINK, Role::Second);
 
 /// Opens the board's side; `None` from the second call on.
-pub fn open<L: Lock>() -> Option<End<Board<L>>> {
+pub fn open<L: Lock, const WAKERS: bool>() -> Option<End<Board<L, WAKERS>>> {
     let parts = Parts {
         doorbell: Uart1,
         cache: Coherent,

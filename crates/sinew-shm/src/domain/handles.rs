@@ -76,7 +76,11 @@ impl<R: EndRef> Sender<R> {
         })
     }
 
-    /// Copies a packet into a block and sends it. `false` where the receiver does not want it.
+    /// Copies a packet into a block and sends it, in one step: what is cheapest for small packets.
+    /// `false` where the receiver does not want it.
+    ///
+    /// The end's lock is held for the copy. Where it masks interrupts, [`Sender::place`] is for
+    /// packets of more than some hundred bytes.
     ///
     /// ```
     /// # use sinew_shm::domain::{EndRef, Refused, Sender};
@@ -87,12 +91,9 @@ impl<R: EndRef> Sender<R> {
     /// place.send(4)?;
     /// # Ok(()) }
     /// ```
+    #[inline]
     pub fn send(&self, packet: &[u8]) -> Result<bool, Refused> {
-        let mut place = self.place(packet.len())?;
-        if let Some(front) = place.get_mut(..packet.len()) {
-            front.copy_from_slice(packet);
-        }
-        place.send(packet.len())
+        self.end.post(self.slot, self.pairing, packet, self.reserve)
     }
 
     /// Shows the peer what was published, and rings it if it waits: once, after a batch of
@@ -100,6 +101,13 @@ impl<R: EndRef> Sender<R> {
     #[inline]
     pub fn flush(&self) {
         self.end.flush(self.slot);
+    }
+
+    /// Asks the peer to ring once when it gives a block back; `true` where there is a place already,
+    /// and it may not ring. For loops without wakers, before they sleep.
+    pub fn ring_at_return(&self) -> Result<bool, Lost> {
+        self.end
+            .ring_at_return(self.slot, self.pairing, self.reserve)
     }
 
     /// The oldest answer that came back in a block of this channel.
@@ -294,6 +302,23 @@ impl<R: EndRef> Receiver<R> {
             block,
             bytes,
         }))
+    }
+
+    /// Copies the oldest packet out and gives its block back, in one step: what is cheapest for small
+    /// packets. Its length, which is more than that of `out` where it was cut; `None` where there is
+    /// none now.
+    ///
+    /// The end's lock is held for the copy, see [`Sender::send`]. What the peer changes meanwhile is
+    /// a mixture.
+    #[inline]
+    pub fn receive_into(&self, out: &mut [u8]) -> Result<Option<usize>, Lost> {
+        self.end.receive_into(self.slot, self.pairing, out)
+    }
+
+    /// Asks the peer to ring once when `count` packets are there; `true` where they are there already,
+    /// and it may not ring. For loops without wakers, before they sleep.
+    pub fn ring_at(&self, count: u32) -> Result<bool, Lost> {
+        self.end.ring_at(self.slot, self.pairing, count)
     }
 
     /// Whether `count` packets wait; more than the peer has blocks counts as all of them.

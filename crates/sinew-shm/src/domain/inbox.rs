@@ -7,8 +7,8 @@ use super::Violation;
 use super::filter::{Filter, Predicate};
 use super::layout::{NEXT_SHIFT, REPLY, control, statistics};
 use super::outbox::{Block, State};
-use super::port::Cache;
-use super::ring::{Entry, Look, RingReader, RingWriter, tag};
+use super::port::{Cache, Platform};
+use super::ring::{Entry, Look, RingReader, RingWriter, passes, tag};
 use crate::word::{BlockArea, PublishFence, RETURN_LOOK_FENCE, Span, Words};
 
 pub(super) struct Inbox {
@@ -28,6 +28,8 @@ pub(super) struct Inbox {
     /// The block in which the next packet comes, as the peer says: it is fetched while the entry is
     /// awaited, not after it.
     next: u16,
+    /// Returns for which the peer's wake word was compared.
+    flushed: u32,
     filter: Filter,
     unwanted: u32,
 }
@@ -38,6 +40,13 @@ pub(super) enum Received {
     /// A block, and its packet.
     Packet(u16, Span),
     /// The own filter did not let it through; it has gone back.
+    Filtered,
+}
+
+/// What [`Inbox::receive_into`] came to: as [`Received`], with the packet's length.
+pub(super) enum Copied {
+    Nothing,
+    Packet(u32),
     Filtered,
 }
 
@@ -60,6 +69,7 @@ impl Inbox {
             tag: 0,
             held: 0,
             next: 0,
+            flushed: 0,
             filter: Filter::default(),
             unwanted: 0,
         }
@@ -85,6 +95,7 @@ impl Inbox {
         self.tag = tag(peer_session);
         self.ring.reset();
         self.returns.reset(cache);
+        self.flushed = 0;
         // The wish stays; an earlier user of this segment may have left another.
         self.filter.publish(&self.mine, cache);
         self.mine.at(control::WAKE_PACKETS).set(u32::MAX);
@@ -114,29 +125,84 @@ impl Inbox {
         books.get_mut(self.first + usize::from(block))
     }
 
+    /// As `book`, of a block that was checked.
+    #[inline(always)]
+    fn own_book<'a>(&self, books: &'a mut [Block], block: u16) -> Option<&'a mut Block> {
+        books.get_mut(self.first + usize::from(block))
+    }
+
     /// Bytes of a block.
     pub(super) fn size(&self) -> u32 {
         self.pool.size()
     }
 
-    /// Takes up one entry.
+    /// Takes up one packet, and holds its block.
     #[inline]
-    pub(super) fn receive(
+    pub(super) fn receive<P: Platform>(
         &mut self,
         books: &mut [Block],
-        cache: &impl Cache,
+        cache: &P::Cache,
     ) -> Result<Received, Violation> {
-        if let Some(start) = self.pool.start(self.next) {
+        let Some((entry, packet)) = self.accept::<P>(books, cache)? else {
+            return Ok(Received::Nothing);
+        };
+        if P::USES.filters && self.filter.is_set() && !self.is_wanted(entry.block, packet, cache) {
+            return Ok(Received::Filtered);
+        }
+        if let Some(book) = self.own_book(books, entry.block) {
+            book.state = State::Held;
+        }
+        self.held = self.held.wrapping_add(1);
+        Ok(Received::Packet(entry.block, packet))
+    }
+
+    /// Takes up one packet, copies it and gives its block back: its length, which may be more than
+    /// what `out` has room for.
+    #[inline(always)]
+    pub(super) fn receive_into<P: Platform>(
+        &mut self,
+        books: &mut [Block],
+        out: &mut [u8],
+        cache: &P::Cache,
+    ) -> Result<Copied, Violation> {
+        let Some((entry, packet)) = self.accept::<P>(books, cache)? else {
+            return Ok(Copied::Nothing);
+        };
+        if P::USES.filters && self.filter.is_set() && !self.is_wanted(entry.block, packet, cache) {
+            return Ok(Copied::Filtered);
+        }
+        packet.copy_to(out);
+        if P::USES.replies && self.has_replies {
+            self.clean_block(entry.block, cache);
+        }
+        self.give_back(entry.block, 0, 0, cache);
+        Ok(Copied::Packet(entry.len))
+    }
+
+    /// Takes up one entry: one whose block can be held, and whose packet can be read. It is there as
+    /// well.
+    #[inline(always)]
+    fn accept<P: Platform>(
+        &mut self,
+        books: &mut [Block],
+        cache: &P::Cache,
+    ) -> Result<Option<(Entry, Span)>, Violation> {
+        if P::Cache::PREFETCHES
+            && let Some(start) = self.pool.start(self.next)
+        {
             cache.prefetch(start);
         }
-        let entry = match self.ring.look(cache) {
-            Look::Empty => return Ok(Received::Nothing),
+        let pool = self.pool;
+        let entry = match self.ring.look::<true>(cache) {
+            Look::Empty => return Ok(None),
             Look::Garbage => return Err(Violation::Sequence),
             Look::New(entry) => entry,
         };
-        self.ring.advance();
-        self.next = (entry.flags >> NEXT_SHIFT).wrapping_sub(1) as u16;
-        self.counts.at(statistics::RECEIVED).set(self.ring.at());
+        let at = self.ring.advance();
+        if P::Cache::PREFETCHES {
+            self.next = (entry.flags >> NEXT_SHIFT).wrapping_sub(1) as u16;
+        }
+        self.counts.at(statistics::RECEIVED).set(at);
         if entry.tag != self.tag {
             return Err(Violation::Session);
         }
@@ -144,35 +210,28 @@ impl Inbox {
         if book.state == State::Held {
             return Err(Violation::Twice);
         }
-        book.state = State::Held;
-        self.held = self.held.wrapping_add(1);
-        if entry.len > self.pool.size() {
-            return Err(self.is_too_long(books, entry.block, cache));
+        if entry.len > pool.size() {
+            return Err(self.is_too_long(entry.block, cache));
         }
-        let (at, bytes) = self.pool.bytes(entry.block, entry.len);
+        let (at, bytes) = pool.bytes(entry.block, entry.len);
         cache.invalidate(at, bytes);
-        if self.filter.is_set() && !self.is_wanted(books, &entry, cache) {
-            return Ok(Received::Filtered);
-        }
-        let packet = self.pool.for_reading(entry.block, entry.len);
-        Ok(Received::Packet(entry.block, packet))
+        Ok(Some((entry, pool.for_reading(entry.block, entry.len))))
     }
 
     #[cold]
-    fn is_too_long(&mut self, books: &mut [Block], block: u16, cache: &impl Cache) -> Violation {
-        self.give_back(books, block, 0, 0, cache);
+    fn is_too_long(&mut self, block: u16, cache: &impl Cache) -> Violation {
+        self.give_back(block, 0, 0, cache);
         Violation::Length
     }
 
     /// Whether the own filter lets a packet through; if not, its block has gone back.
     #[cold]
-    fn is_wanted(&mut self, books: &mut [Block], entry: &Entry, cache: &impl Cache) -> bool {
-        let packet = self.pool.for_reading(entry.block, entry.len);
+    fn is_wanted(&mut self, block: u16, packet: Span, cache: &impl Cache) -> bool {
         let is_wanted = self.filter.passes_foreign(packet);
         if !is_wanted {
             self.unwanted = self.unwanted.wrapping_add(1);
             self.counts.at(statistics::UNWANTED).set(self.unwanted);
-            self.give_back(books, entry.block, 0, 0, cache);
+            self.give_back(block, 0, 0, cache);
         }
         is_wanted
     }
@@ -185,51 +244,47 @@ impl Inbox {
     /// Gives a held block back, with an answer of `reply` bytes where there is one. `false` where it
     /// was not held.
     #[inline]
-    pub(super) fn release(
+    pub(super) fn release<P: Platform>(
         &mut self,
         books: &mut [Block],
         block: u16,
         reply: Option<u32>,
-        cache: &impl Cache,
+        cache: &P::Cache,
     ) -> bool {
         let book = self.book(books, block);
-        let Some(_) = book.filter(|book| book.state == State::Held) else {
+        let Some(book) = book.filter(|book| book.state == State::Held) else {
             return false;
         };
+        book.state = State::Free;
+        self.held = self.held.wrapping_sub(1);
         let (len, flags) = match reply {
-            Some(len) => (len.min(self.pool.size()), REPLY),
-            None => (0, 0),
+            Some(len) if P::USES.replies => (len.min(self.pool.size()), REPLY),
+            _ => (0, 0),
         };
-        if self.has_replies {
-            // All of it, sent or not: written back later, it would go over the next packet.
-            let (at, bytes) = self.pool.bytes(block, self.pool.size());
-            cache.clean(at, bytes);
+        if P::USES.replies && self.has_replies {
+            self.clean_block(block, cache);
         }
-        self.give_back(books, block, len, flags, cache);
+        self.give_back(block, len, flags, cache);
         true
     }
 
+    /// Writes all of a block back, sent or not: later, it would go over the next packet.
+    fn clean_block(&self, block: u16, cache: &impl Cache) {
+        let (at, bytes) = self.pool.bytes(block, self.pool.size());
+        cache.clean(at, bytes);
+    }
+
+    /// Puts a block into the ring of returns.
     #[inline(always)]
-    fn give_back(
-        &mut self,
-        books: &mut [Block],
-        block: u16,
-        len: u32,
-        flags: u32,
-        cache: &impl Cache,
-    ) {
-        if let Some(book) = self.book(books, block) {
-            book.state = State::Free;
-        }
-        self.held = self.held.wrapping_sub(1);
+    fn give_back(&mut self, block: u16, len: u32, flags: u32, cache: &impl Cache) {
         let entry = Entry {
             block,
             tag: self.tag,
             len,
             flags,
         };
-        self.returns.put(entry, cache);
-        self.counts.at(statistics::RELEASED).set(self.returns.at());
+        let at = self.returns.put(entry, cache);
+        self.counts.at(statistics::RELEASED).set(at);
     }
 
     /// Drops the mark of a block of an earlier session whose view is gone.
@@ -242,14 +297,19 @@ impl Inbox {
         }
     }
 
-    /// Whether the peer waits for the return that was just published.
+    /// Whether the peer waits for one of the returns since the last call.
     #[inline(always)]
-    pub(super) fn flush(&self, fence: PublishFence, cache: &impl Cache) -> bool {
+    pub(super) fn flush(&mut self, fence: PublishFence, cache: &impl Cache) -> bool {
+        let (from, to) = (self.flushed, self.returns.at());
+        if from == to {
+            return false;
+        }
+        self.flushed = to;
         fence.run(RETURN_LOOK_FENCE);
         let (at, len) = self.theirs.bytes();
         cache.invalidate(at, len);
         let wake = self.theirs.at(control::WAKE_RETURNS).get();
-        wake.wrapping_add(1) == self.returns.at()
+        passes(wake, from, to)
     }
 
     /// Whether `count` entries wait; more than a ring holds never do, and count as all of it.

@@ -64,7 +64,7 @@ pub use handles::{Packet, Place, Receiver, Reply, Sender};
 pub use layout::BELL;
 pub use outbox::Block;
 pub use plan::{ChannelPlan, Plan};
-pub use port::{Cache, Coherent, Doorbell, EndRef, HardwareLock, Platform, Silent};
+pub use port::{Cache, Coherent, Doorbell, EndRef, HardwareLock, Platform, Silent, Uses};
 pub use region::{Region, Span};
 
 /// Why a pairing with the peer is over. Own blocks are back. What was sent and not read is lost,

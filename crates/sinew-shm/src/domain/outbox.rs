@@ -7,7 +7,7 @@
 use super::Violation;
 use super::filter::Filter;
 use super::layout::{NEXT_SHIFT, REPLY, control, statistics};
-use super::port::Cache;
+use super::port::{Cache, Platform};
 use super::ring::{Entry, Look, RingReader, RingWriter, passes, tag};
 use crate::word::{BlockArea, PUBLISH_FENCE, PublishFence, Span, Words};
 
@@ -95,7 +95,7 @@ pub(super) struct Outbox {
 
 impl Outbox {
     /// `counts` is the own statistics line, `theirs` the peer's control line.
-    pub(super) fn new(
+    pub(super) fn new<P: Platform>(
         (ring, returns): (RingWriter, RingReader),
         (pool, has_replies): (BlockArea, bool),
         (mine, counts, theirs): (Words, Words, Words),
@@ -124,17 +124,22 @@ impl Outbox {
             filtered: 0,
         };
         for block in 0..pool.count() {
-            outbox.free(books, block);
+            outbox.free::<P>(books, block);
         }
         outbox
     }
 
     /// Takes every lent block back, and empties the ring for a session of one's own.
-    pub(super) fn reset(&mut self, session: u32, books: &mut [Block], cache: &impl Cache) {
+    pub(super) fn reset<P: Platform>(
+        &mut self,
+        session: u32,
+        books: &mut [Block],
+        cache: &P::Cache,
+    ) {
         for block in 0..self.pool.count() {
             let state = self.book(books, block).map(|book| book.state);
             if matches!(state, Some(State::Lent)) {
-                self.free(books, block);
+                self.free::<P>(books, block);
             }
         }
         self.lent = 0;
@@ -143,7 +148,7 @@ impl Outbox {
             let Some(block) = self.next_answer(books) else {
                 break;
             };
-            self.free(books, block.0);
+            self.free::<P>(books, block.0);
         }
         self.tag = tag(session);
         self.ring.reset(cache);
@@ -163,6 +168,12 @@ impl Outbox {
         books.get_mut(self.first + usize::from(block))
     }
 
+    /// As `book`, of a block that private memory names.
+    #[inline(always)]
+    fn own_book<'a>(&self, books: &'a mut [Block], block: u16) -> Option<&'a mut Block> {
+        books.get_mut(self.first + usize::from(block))
+    }
+
     /// A block that this side holds.
     pub(super) fn block(&self, block: u16) -> Option<Span> {
         (block < self.pool.count()).then(|| self.pool.for_writing(block))
@@ -179,43 +190,64 @@ impl Outbox {
 
     /// Takes a block for a packet of at least `min` bytes, leaving `reserve` free ones to others.
     #[inline]
-    pub(super) fn take(
+    pub(super) fn take<P: Platform>(
         &mut self,
         books: &mut [Block],
         min: usize,
         reserve: u16,
-        cache: &impl Cache,
+        cache: &P::Cache,
     ) -> Result<(u16, Span), Denied> {
-        if min > self.pool.size() as usize || self.pool.count() == 0 {
+        // What the compiler knows of a copy it need not look at again.
+        let pool = self.pool;
+        if min > pool.size() as usize {
             return Err(self.is_too_large());
         }
-        if self.is_large && self.lent > 0 {
-            self.reclaim(books, self.free <= reserve, cache)?;
+        let block = self.pop::<P>(books, reserve, State::Held, cache)?;
+        Ok((block, pool.for_writing(block)))
+    }
+
+    /// Takes the first free block out of the line.
+    #[inline(always)]
+    fn pop<P: Platform>(
+        &mut self,
+        books: &mut [Block],
+        reserve: u16,
+        state: State,
+        cache: &P::Cache,
+    ) -> Result<u16, Denied> {
+        if P::Cache::PREFETCHES && self.is_large && self.lent > 0 {
+            self.reclaim::<P>(books, self.free <= reserve, cache)?;
         }
         // One more than is needed: the next, which the peer is told of.
-        if self.free <= reserve.saturating_add(1) {
-            self.refill(books, reserve, cache)?;
+        if u32::from(self.free) <= u32::from(reserve) + u32::from(P::Cache::PREFETCHES) {
+            self.refill::<P>(books, reserve, cache)?;
         }
         let block = self.free_line.0;
-        let book = self.book(books, block).ok_or(Denied::Full)?;
+        let book = self.own_book(books, block).ok_or(Denied::Full)?;
         self.free_line.0 = book.next;
-        book.state = State::Held;
+        book.state = state;
         self.free = self.free.wrapping_sub(1);
-        Ok((block, self.pool.for_writing(block)))
+        Ok(block)
     }
 
     /// Takes returns up, a line of them at once: taken one by one, each would be read while the peer
     /// writes the next into the same line.
-    fn refill(
+    #[inline]
+    fn refill<P: Platform>(
         &mut self,
         books: &mut [Block],
         reserve: u16,
-        cache: &impl Cache,
+        cache: &P::Cache,
     ) -> Result<(), Denied> {
+        let at_once = if P::Cache::PREFETCHES {
+            RETURNS_PER_LINE
+        } else {
+            0
+        };
         let mut looks = 0;
         // A line, and where that is not enough, as many as are missing.
-        while looks < RETURNS_PER_LINE || self.free <= reserve {
-            if !self.reclaim(books, self.free <= reserve, cache)? {
+        while looks < at_once || self.free <= reserve {
+            if !self.reclaim::<P>(books, self.free <= reserve, cache)? {
                 break;
             }
             looks += 1;
@@ -228,6 +260,9 @@ impl Outbox {
 
     #[cold]
     fn is_full(&mut self) -> Denied {
+        if self.pool.count() == 0 {
+            return self.is_too_large();
+        }
         self.full = self.full.wrapping_add(1);
         self.counts.at(statistics::FULL).set(self.full);
         Denied::Full
@@ -241,11 +276,11 @@ impl Outbox {
     }
 
     /// Takes a taken block back unsent. `false` where it was none.
-    pub(super) fn cancel(&mut self, books: &mut [Block], block: u16) -> bool {
+    pub(super) fn cancel<P: Platform>(&mut self, books: &mut [Block], block: u16) -> bool {
         let state = self.book(books, block).map(|book| book.state);
         let held = matches!(state, Some(State::Held));
         if held {
-            self.free(books, block);
+            self.free::<P>(books, block);
         }
         held
     }
@@ -253,66 +288,108 @@ impl Outbox {
     /// Writes the entry of the first `len` bytes of a taken block; `false` where the receiver's
     /// filter does not let it through, and the block is free again. [`Outbox::flush`] shows it.
     #[inline]
-    pub(super) fn send(
+    pub(super) fn send<P: Platform>(
         &mut self,
         books: &mut [Block],
         block: u16,
-        len: u32,
-        cache: &impl Cache,
+        len: usize,
+        cache: &P::Cache,
     ) -> Result<bool, Denied> {
-        if len > self.pool.size() {
-            self.cancel(books, block);
+        if len > self.pool.size() as usize {
+            self.cancel::<P>(books, block);
             return Err(Denied::TooLarge);
         }
-        if self.filter.is_set() && !self.is_wanted(books, block, len) {
-            return Ok(false);
-        }
+        let len = len as u32;
         let book = self.book(books, block);
         let Some(book) = book.filter(|book| book.state == State::Held) else {
             return Err(Denied::TooLarge);
         };
         book.state = State::Lent;
+        if P::USES.filters && self.filter.is_set() {
+            // SAFETY: the block was held by who sends it, and is not written while it is looked at.
+            let packet = unsafe { self.pool.for_reading(block, len).slice() };
+            if !self.is_wanted(packet) {
+                self.free::<P>(books, block);
+                return Ok(false);
+            }
+        }
+        self.lend::<P>(block, len, cache);
+        Ok(true)
+    }
+
+    /// [`Outbox::take`], [`Outbox::send`] and [`Outbox::flush`] at once, with a packet that is copied.
+    /// Whether the receiver's filter lets it through, and whether the peer waits for it.
+    #[inline(always)]
+    pub(super) fn post<P: Platform>(
+        &mut self,
+        books: &mut [Block],
+        packet: &[u8],
+        reserve: u16,
+        fence: PublishFence,
+        cache: &P::Cache,
+    ) -> Result<(bool, bool), Denied> {
+        let pool = self.pool;
+        if packet.len() > pool.size() as usize {
+            return Err(self.is_too_large());
+        }
+        let block = self.pop::<P>(books, reserve, State::Lent, cache)?;
+        if P::USES.filters && self.filter.is_set() && !self.is_wanted(packet) {
+            self.free::<P>(books, block);
+            return Ok((false, self.flush::<P>(fence, cache)));
+        }
+        let place = pool.for_writing(block);
+        // SAFETY: the block was free a moment ago, and nobody else is told of it before the entry.
+        unsafe { place.fill_from(packet) };
+        let from = self.flushed;
+        let to = self.lend::<P>(block, packet.len() as u32, cache);
+        Ok((true, self.show::<P>(from, to, fence, cache)))
+    }
+
+    /// Writes the entry of a block that is lent from now on. The position behind it.
+    #[inline(always)]
+    fn lend<P: Platform>(&mut self, block: u16, len: u32, cache: &P::Cache) -> u32 {
         self.lent = self.lent.wrapping_add(1);
         // Where the peer answers in the block, nothing of it stays in this side's cache: written
         // back later, it would go over the answer.
-        let written = if self.has_replies { self.size() } else { len };
+        let is_answered = P::USES.replies && self.has_replies;
+        let written = if is_answered { self.size() } else { len };
         let (at, bytes) = self.pool.bytes(block, written);
         cache.clean(at, bytes);
         let entry = Entry {
             block,
             tag: self.tag,
             len,
-            flags: self.next() << NEXT_SHIFT,
+            flags: self.next::<P>() << NEXT_SHIFT,
         };
-        self.last = block;
+        if P::USES.replies {
+            self.last = block;
+        }
         // Of a batch the first entry is shown last, by `flush`: until then the peer does not look at
         // the lines that are being written.
-        if self.ring.at() == self.flushed {
-            self.ring.put_hidden(entry, cache);
-        } else {
-            self.ring.put(entry, cache);
+        let at = self.ring.put_hidden(entry, cache);
+        if at != self.flushed {
+            self.ring.show(at, cache);
         }
-        self.counts.at(statistics::SENT).set(self.ring.at());
-        Ok(true)
+        let next = at.wrapping_add(1);
+        self.counts.at(statistics::SENT).set(next);
+        next
     }
 
-    /// The block that is taken next if nothing comes back before, + 1; 0 where there is none.
+    /// The block that is taken next if nothing comes back before, + 1; 0 where there is none, or none
+    /// is fetched early.
     #[inline(always)]
-    fn next(&self) -> u32 {
-        u32::from(self.free_line.0.wrapping_add(1))
+    fn next<P: Platform>(&self) -> u32 {
+        match P::Cache::PREFETCHES {
+            true => u32::from(self.free_line.0.wrapping_add(1)),
+            false => 0,
+        }
     }
 
-    /// Whether the receiver wants the packet; if not, its block is free again.
+    /// Whether the receiver wants the packet.
     #[cold]
-    fn is_wanted(&mut self, books: &mut [Block], block: u16, len: u32) -> bool {
-        if block >= self.pool.count() {
-            return true;
-        }
-        // SAFETY: the block is held by who sends it, and not written while it is looked at here.
-        let packet = unsafe { self.pool.for_reading(block, len).slice() };
+    fn is_wanted(&mut self, packet: &[u8]) -> bool {
         let is_wanted = self.filter.passes(packet);
         if !is_wanted {
-            self.cancel(books, block);
             self.filtered = self.filtered.wrapping_add(1);
             self.counts.at(statistics::FILTERED).set(self.filtered);
         }
@@ -321,49 +398,77 @@ impl Outbox {
 
     /// Shows the peer what was sent since the last call; whether it waits for one of these packets.
     #[inline(always)]
-    pub(super) fn flush(&mut self, fence: PublishFence, cache: &impl Cache) -> bool {
-        let from = core::mem::replace(&mut self.flushed, self.ring.at());
-        if from == self.flushed {
-            return false;
-        }
+    pub(super) fn flush<P: Platform>(&mut self, fence: PublishFence, cache: &P::Cache) -> bool {
+        let (from, to) = (self.flushed, self.ring.at());
+        from != to && self.show::<P>(from, to, fence, cache)
+    }
+
+    /// Shows the peer what lies between two positions.
+    #[inline(always)]
+    fn show<P: Platform>(
+        &mut self,
+        from: u32,
+        to: u32,
+        fence: PublishFence,
+        cache: &P::Cache,
+    ) -> bool {
+        self.flushed = to;
         self.ring.show(from, cache);
         fence.run(PUBLISH_FENCE);
         let (at, len) = self.theirs.bytes();
         cache.invalidate(at, len);
         let wake = self.theirs.at(control::WAKE_PACKETS).get();
-        self.filter.refresh(&self.theirs);
-        passes(wake, from, self.flushed)
+        if P::USES.filters {
+            self.filter.refresh(&self.theirs);
+        }
+        passes(wake, from, to)
     }
 
     /// Takes up one return. `false` where there is none, or only a bad one and it is not `needed`:
     /// blocks that are free are not refused for it.
     #[inline]
-    pub(super) fn reclaim(
+    pub(super) fn reclaim<P: Platform>(
         &mut self,
         books: &mut [Block],
         needed: bool,
-        cache: &impl Cache,
+        cache: &P::Cache,
     ) -> Result<bool, Violation> {
-        let found = match self.returns.look(cache) {
+        let look = match P::USES.replies {
+            true => self.returns.look::<true>(cache),
+            false => self.returns.look::<false>(cache),
+        };
+        let found = match look {
             Look::Empty => return Ok(false),
-            Look::Garbage => Err(Violation::Sequence),
+            Look::Garbage if needed => return Err(Violation::Sequence),
+            Look::Garbage => return Ok(false),
             Look::New(entry) => self.judge(books, entry),
         };
-        if found.is_err() && !needed {
-            return Ok(false);
-        }
-        if !matches!(found, Err(Violation::Sequence)) {
-            self.returns.advance();
-            self.counts.at(statistics::RECLAIMED).set(self.returns.at());
-        }
-        let entry = found?;
+        let entry = match found {
+            Ok(entry) => entry,
+            Err(_) if !needed => return Ok(false),
+            Err(violation) => {
+                self.pass();
+                return Err(violation);
+            }
+        };
         self.lent = self.lent.wrapping_sub(1);
         // Without replies nobody would ever take an answer up.
-        if entry.flags & REPLY == 0 || !self.has_replies {
-            self.free(books, entry.block);
-            return Ok(true);
-        }
-        self.keep_answer(books, entry)
+        let is_answer = P::USES.replies && self.has_replies && entry.flags & REPLY != 0;
+        let kept = if is_answer {
+            self.keep_answer::<P>(books, entry)
+        } else {
+            self.free::<P>(books, entry.block);
+            Ok(true)
+        };
+        self.pass();
+        kept
+    }
+
+    /// Goes on to the next return.
+    #[inline(always)]
+    fn pass(&mut self) {
+        let at = self.returns.advance();
+        self.counts.at(statistics::RECLAIMED).set(at);
     }
 
     /// Whether a return is one of a block that is lent.
@@ -380,9 +485,13 @@ impl Outbox {
     }
 
     /// Puts an answer that has come back behind the others.
-    fn keep_answer(&mut self, books: &mut [Block], entry: Entry) -> Result<bool, Violation> {
+    fn keep_answer<P: Platform>(
+        &mut self,
+        books: &mut [Block],
+        entry: Entry,
+    ) -> Result<bool, Violation> {
         if entry.len > self.pool.size() {
-            self.free(books, entry.block);
+            self.free::<P>(books, entry.block);
             return Err(Violation::Length);
         }
         if let Some(book) = self.book(books, entry.block) {
@@ -399,16 +508,16 @@ impl Outbox {
     }
 
     /// The oldest answer that nobody has taken: its block, which is then held, and its length.
-    pub(super) fn take_answer(
+    pub(super) fn take_answer<P: Platform>(
         &mut self,
         books: &mut [Block],
-        cache: &impl Cache,
+        cache: &P::Cache,
     ) -> Result<Option<(u16, Span)>, Violation> {
         if let Some(start) = self.pool.start(self.last) {
             cache.prefetch(start);
         }
         // Returns without an answer may lie before it: as many as are lent, at most.
-        while self.answers.0 == NONE && self.reclaim(books, true, cache)? {}
+        while self.answers.0 == NONE && self.reclaim::<P>(books, true, cache)? {}
         Ok(self.next_answer(books).map(|(block, len)| {
             let (at, bytes) = self.pool.bytes(block, len);
             cache.invalidate(at, bytes);
@@ -445,20 +554,20 @@ impl Outbox {
     }
 
     #[inline]
-    fn free(&mut self, books: &mut [Block], block: u16) {
+    fn free<P: Platform>(&mut self, books: &mut [Block], block: u16) {
         let (first, last) = self.free_line;
-        let goes_first = self.is_large || first == NONE;
-        let Some(book) = self.book(books, block) else {
+        let goes_first = !P::Cache::PREFETCHES || self.is_large || first == NONE;
+        let Some(book) = self.own_book(books, block) else {
             return;
         };
         book.state = State::Free;
         book.next = if goes_first { first } else { NONE };
         if goes_first {
             self.free_line.0 = block;
-        } else if let Some(last) = self.book(books, last) {
+        } else if let Some(last) = self.own_book(books, last) {
             last.next = block;
         }
-        if !self.is_large {
+        if P::Cache::PREFETCHES && !self.is_large {
             self.free_line.1 = block;
         }
         self.free = self.free.wrapping_add(1);

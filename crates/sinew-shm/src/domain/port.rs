@@ -71,6 +71,9 @@ pub trait Cache {
     fn clean(&self, at: NonNull<u8>, len: usize);
     /// Forgets.
     fn invalidate(&self, at: NonNull<u8>, len: usize);
+    /// Whether [`Cache::prefetch`] does something. Then blocks are used in turns, and each packet names
+    /// the next block; else the block that came back last is used next.
+    const PREFETCHES: bool = false;
     /// Begins to fetch the line at `at`, which may be read soon. A hint, and by default nothing.
     #[inline(always)]
     fn prefetch(&self, at: NonNull<u8>) {
@@ -83,6 +86,7 @@ pub trait Cache {
 pub struct Coherent;
 
 impl Cache for Coherent {
+    const PREFETCHES: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
     #[inline(always)]
     fn clean(&self, _: NonNull<u8>, _: usize) {}
     #[inline(always)]
@@ -150,6 +154,9 @@ pub trait Platform: Sized {
     /// opened by [`End::open_planned`].
     const PLAN: Option<Plan<'static>> = None;
 
+    /// What of the end is used. The rest is not linked.
+    const USES: Uses = Uses::ALL;
+
     /// Whether this side can order memory for the peer's processor as well, see
     /// [`Platform::barrier`]. It is offered to the peer, and used where both sides offer it.
     fn offers_barrier(&self) -> bool {
@@ -161,6 +168,33 @@ pub trait Platform: Sized {
     ///
     /// A peer that offers it and does not do it loses its own wake-ups, nothing else.
     fn barrier(&self) {}
+}
+
+/// What of an end is used, where flash is scarce: see [`Platform::USES`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Uses {
+    /// Filters: of this side ([`Receiver::set_filter`](super::Receiver::set_filter)), and heeding the
+    /// peer's. Without it what the peer does not want is sent, and dropped there.
+    pub filters: bool,
+    /// Channels with replies.
+    pub replies: bool,
+    /// Wakers (`arm` of the handles). Without them: [`Receiver::ring_at`](super::Receiver::ring_at).
+    pub wakers: bool,
+}
+
+impl Uses {
+    /// Everything.
+    pub const ALL: Uses = Uses {
+        filters: true,
+        replies: true,
+        wakers: true,
+    };
+    /// Packets in both directions, by polling and doorbells.
+    pub const PACKETS: Uses = Uses {
+        filters: false,
+        replies: false,
+        wakers: false,
+    };
 }
 
 /// How handles reach their end: `&End`, `&'static End`, `Rc<End>` or `Arc<End>`.

@@ -67,26 +67,28 @@ impl RingWriter {
         self.at = 0;
     }
 
-    /// Publishes an entry.
+    /// Publishes an entry. The position of the next one.
     #[inline(always)]
-    pub(super) fn put(&mut self, entry: Entry, cache: &impl Cache) {
-        let at = self.at;
-        self.put_hidden(entry, cache);
+    pub(super) fn put(&mut self, entry: Entry, cache: &impl Cache) -> u32 {
+        let at = self.put_hidden(entry, cache);
         self.show(at, cache);
+        at.wrapping_add(1)
     }
 
     /// Writes an entry that the reader does not see before [`RingWriter::show`], nor anything behind
-    /// it.
+    /// it. Its position.
     #[inline(always)]
-    pub(super) fn put_hidden(&mut self, entry: Entry, cache: &impl Cache) {
-        let words = self.area.entry(self.at);
-        let (at, len) = self.area.bytes(self.at);
+    pub(super) fn put_hidden(&mut self, entry: Entry, cache: &impl Cache) -> u32 {
+        let position = self.at;
+        let words = self.area.entry(position);
+        let (at, len) = self.area.bytes(position);
         words[BLOCK].set(u32::from(entry.block) | entry.tag);
         words[LEN].set(entry.len);
         words[FLAGS].set(entry.flags);
         // The words must be in memory before the number is.
         cache.clean(at, len);
-        self.at = self.at.wrapping_add(1);
+        self.at = position.wrapping_add(1);
+        position
     }
 
     /// Shows the entry at this position, and what follows it.
@@ -135,9 +137,9 @@ impl RingReader {
         self.area.entry(position)[SEQUENCE].get() != self.last_lap().wrapping_add(ahead)
     }
 
-    /// What stands at the position. Each word is read once.
+    /// What stands at the position; not `WHOLE`: without length and flags. Each word is read once.
     #[inline(always)]
-    pub(super) fn look(&self, cache: &impl Cache) -> Look {
+    pub(super) fn look<const WHOLE: bool>(&self, cache: &impl Cache) -> Look {
         let words = self.area.entry(self.at);
         let (at, len) = self.area.bytes(self.at);
         cache.invalidate(at, len);
@@ -155,15 +157,16 @@ impl RingReader {
         Look::New(Entry {
             block: block as u16,
             tag: block & !0xFFFF,
-            len: words[LEN].get(),
-            flags: words[FLAGS].get(),
+            len: if WHOLE { words[LEN].get() } else { 0 },
+            flags: if WHOLE { words[FLAGS].get() } else { 0 },
         })
     }
 
     /// Goes on to the next position.
     #[inline(always)]
-    pub(super) fn advance(&mut self) {
+    pub(super) fn advance(&mut self) -> u32 {
         self.at = self.at.wrapping_add(1);
+        self.at
     }
 
     #[inline(always)]

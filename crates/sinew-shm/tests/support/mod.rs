@@ -1,6 +1,7 @@
 //! Two ends in one program, looked at by hand.
 #![allow(dead_code)]
 
+use std::ptr::NonNull;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -9,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Wake, Waker};
 
 use sinew_shm::domain::{
-    Block, Coherent, Config, End, Memory, Options, Parts, Platform, Role, Silent, Slot,
+    Block, Cache, Config, End, Memory, Options, Parts, Platform, Role, Silent, Slot,
 };
 use sinew_shm::{Line, StdLock, Unshared};
 
@@ -19,7 +20,7 @@ pub struct Solo;
 impl Platform for Solo {
     type Lock = Unshared;
     type Doorbell = Silent;
-    type Cache = Coherent;
+    type Cache = Fetching;
     type Slots = Vec<Slot>;
     type Blocks = Vec<Block>;
 }
@@ -30,9 +31,19 @@ pub struct Threads;
 impl Platform for Threads {
     type Lock = StdLock;
     type Doorbell = Silent;
-    type Cache = Coherent;
+    type Cache = Fetching;
     type Slots = Vec<Slot>;
     type Blocks = Vec<Block>;
+}
+
+/// Caches that see each other, and blocks in turns, on every machine.
+#[derive(Clone, Copy)]
+pub struct Fetching;
+
+impl Cache for Fetching {
+    const PREFETCHES: bool = true;
+    fn clean(&self, _: NonNull<u8>, _: usize) {}
+    fn invalidate(&self, _: NonNull<u8>, _: usize) {}
 }
 
 /// Zeros that live on; Miri finds them in the list, and so does not take them for lost.
@@ -55,11 +66,11 @@ pub fn memory(config: &Config) -> (Memory, Memory) {
 
 pub fn parts<P>(platform: P, config: &Config) -> Parts<P>
 where
-    P: Platform<Slots = Vec<Slot>, Blocks = Vec<Block>, Cache = Coherent, Doorbell = Silent>,
+    P: Platform<Slots = Vec<Slot>, Blocks = Vec<Block>, Cache = Fetching, Doorbell = Silent>,
 {
     Parts {
         doorbell: Silent,
-        cache: Coherent,
+        cache: Fetching,
         platform,
         slots: config.channels.iter().map(|_| Slot::EMPTY).collect(),
         blocks: vec![Block::NEW; config.blocks()],

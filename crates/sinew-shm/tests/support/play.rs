@@ -295,6 +295,13 @@ impl World {
                 };
             }
             4 if at < hands.places.len() => drop(hands.places.swap_remove(at)),
+            5 if script.arg() & 1 == 0 => {
+                let mut copy = [0xEE; 48];
+                if let Ok(Some(len)) = receiver.receive_into(&mut copy) {
+                    assert!(len <= receiver.size());
+                    assert!(copy.iter().skip(len).all(|byte| *byte == 0xEE));
+                }
+            }
             5 if hands.packets.len() < HANDS => {
                 if let Ok(Some(packet)) = receiver.receive() {
                     assert!(packet.len() <= receiver.size());
@@ -357,6 +364,7 @@ impl World {
                 receiver.arm_at(script.arg(), Waker::noop());
                 sender.arm(Waker::noop());
                 sender.arm_reply(Waker::noop());
+                let _ = (receiver.ring_at(script.arg()), sender.ring_at_return());
             }
             _ if script.arg() == 0 => end.close(),
             _ => sender.flush(),

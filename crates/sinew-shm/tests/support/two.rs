@@ -293,11 +293,25 @@ impl Side {
         self.until(step, |waker| receiver.arm(waker))
     }
 
+    /// As [`Side::receive`], in one step.
+    pub fn take(&self, receiver: &Receiver<Ended>) -> Result<u8, Lost> {
+        let step = || try_take(receiver).transpose();
+        self.until(step, |waker| receiver.arm(waker))
+    }
+
     /// Ends this life, and checks its books.
     pub fn stop(self) {
         assert!(self.end.check_books());
         assert_eq!(Arc::strong_count(&self.end), 1, "the end goes with it");
     }
+}
+
+/// As [`try_receive`], in one step.
+pub fn try_take(receiver: &Receiver<Ended>) -> Result<Option<u8>, Lost> {
+    let mut bytes = [0];
+    let len = receiver.receive_into(&mut bytes)?;
+    assert!(len.is_none_or(|len| len == 1));
+    Ok(len.map(|_| bytes[0]))
 }
 
 /// The byte of the packet that is there.

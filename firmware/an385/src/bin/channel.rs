@@ -4,59 +4,56 @@
 #![no_std]
 #![no_main]
 
-use core::task::Waker;
-
 use an385::shared::{self, Board};
 use an385::{MTU, board};
 use sinew_shm::Unshared;
-use sinew_shm::domain::{End, Lost, Outgoing, Receiver, Refused, Sender};
+use sinew_shm::domain::{End, Lost, Receiver, Refused, Sender};
 
-type Link<'a> = &'a End<Board<Unshared>>;
+type Link<'a> = &'a End<Board<Unshared, false>>;
 
-/// Echoes one packet; `false` where there is none, or no place for it.
-fn turn(tx: &mut Outgoing<Link<'_>>, rx: &Receiver<Link<'_>>) -> Result<bool, Lost> {
-    let place = match tx.place(MTU) {
-        Ok(place) => place,
-        Err(Refused::Lost(lost)) => return Err(lost),
-        Err(_) => return Ok(false),
-    };
-    let Some(packet) = rx.receive()? else {
-        return Ok(false);
-    };
-    let len = packet.copy_to(place)?;
-    drop(packet);
-    if let Err(Refused::Lost(lost)) = tx.commit(len) {
-        return Err(lost);
+/// A packet on its way back.
+struct Echo {
+    bytes: [u8; MTU],
+    /// Of a packet that has not gone yet.
+    len: Option<usize>,
+}
+
+impl Echo {
+    /// Takes a packet up, or sends one; `false` where there is none, or no place for it: then the board
+    /// is rung for that.
+    fn turn(&mut self, tx: &Sender<Link<'_>>, rx: &Receiver<Link<'_>>) -> Result<bool, Lost> {
+        let Some(len) = self.len else {
+            self.len = rx.receive_into(&mut self.bytes)?;
+            return Ok(self.len.is_some() || rx.ring_at(1)?);
+        };
+        match tx.send(self.bytes.get(..len).unwrap_or_default()) {
+            Err(Refused::Lost(lost)) => return Err(lost),
+            Err(Refused::Full) => return tx.ring_at_return(),
+            _ => self.len = None,
+        }
+        Ok(true)
     }
-    tx.flush();
-    Ok(true)
 }
 
 fn run() -> Option<()> {
     let mut clock = board::Clock::start();
-    let end = &shared::open::<Unshared>()?;
-    let (mut tx, mut rx) = (
-        Outgoing::new(Sender::new(&end, 1)?),
-        Receiver::new(&end, 1)?,
-    );
+    let end = &shared::open::<Unshared, false>()?;
+    let (mut tx, mut rx) = (Sender::new(&end, 1)?, Receiver::new(&end, 1)?);
+    let mut echo = Echo {
+        bytes: [0; MTU],
+        len: None,
+    };
     loop {
         board::take_bell();
         end.look((clock.micros() >> 10) as u32);
-        let mut idle = false;
-        let mut result = turn(&mut tx, &rx);
-        if let Ok(false) = result {
-            // Nobody is to be woken: what comes after this is found by the turn below, or rings.
-            tx.arm(Waker::noop());
-            rx.arm(Waker::noop());
-            result = turn(&mut tx, &rx);
-            idle = matches!(result, Ok(false));
-        }
-        if result.is_err() {
-            tx.renew();
-            rx.renew();
-        }
-        if idle {
-            sinew_rt::sleep();
+        match echo.turn(&tx, &rx) {
+            Ok(true) => {}
+            Ok(false) => sinew_rt::sleep(),
+            Err(_) => {
+                echo.len = None;
+                tx.renew();
+                rx.renew();
+            }
         }
     }
 }

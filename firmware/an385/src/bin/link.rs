@@ -7,7 +7,7 @@ use sinew_shm::Unshared;
 
 fn run() -> Option<()> {
     let mut clock = board::Clock::start();
-    let end = shared::open::<Unshared>()?;
+    let end = shared::open::<Unshared, false>()?;
     loop {
         board::take_bell();
         end.look((clock.micros() >> 10) as u32);

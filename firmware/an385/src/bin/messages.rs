@@ -13,7 +13,7 @@ use an385::count::{Meter, print};
 use an385::{board, lock::Masked};
 use sinew_shm::domain::{
     Block, Channel, Coherent, Config, End, Memory, Options, Parts, Place, Platform, Pool, Receiver,
-    Role, Sender, Silent, Slot, Status,
+    Role, Sender, Silent, Slot, Status, Uses,
 };
 use sinew_shm::{Line, Lock, Segment, Unshared};
 use static_cell::StaticCell;
@@ -22,10 +22,8 @@ use static_cell::StaticCell;
 const BATCH: u32 = 64;
 /// Turns, after one that is not counted.
 const TURNS: u32 = 16;
-/// Bytes of a message, written in place and read.
+/// Bytes of a message.
 const BYTES: usize = 16;
-/// Of all words of the messages: each has its number four times.
-const SUM_OF_A_TURN: u32 = 4 * (BATCH - 1) * BATCH / 2;
 
 const CHANNELS: &[Channel] = &[Channel::new(1, "count", Pool::new(BATCH as u16, 64))];
 const NONE: Config = Config::new(CHANNELS);
@@ -43,6 +41,7 @@ impl<L: Lock> Platform for Board<L> {
     type Cache = Coherent;
     type Slots = [Slot; 1];
     type Blocks = [Block; NONE.blocks()];
+    const USES: Uses = Uses::PACKETS;
 }
 
 fn open<L: Lock>(
@@ -85,6 +84,7 @@ fn messages<L: Lock>(
     first: Segment,
     second: Segment,
     kind: &str,
+    (send, receive, words): (Send<L>, Receive<L>, u32),
 ) -> Option<()> {
     let (near, far) = pair::<L>(config, first, second)?;
     let (tx, rx) = (Sender::new(&&near, 1)?, Receiver::new(&&far, 1)?);
@@ -94,13 +94,14 @@ fn messages<L: Lock>(
         if turn == 1 {
             (sending, receiving) = (Meter::new(), Meter::new());
         }
-        sending.runs(0..BATCH, |n| send(&tx, n))?;
+        let message = message(turn);
+        sending.runs(0..BATCH, |_| send(&tx, &message))?;
         receiving.runs(0..BATCH, |_| {
             sum += receive(&rx)?;
             Some(())
         })?;
     }
-    (sum == (TURNS + 1) * SUM_OF_A_TURN).then_some(())?;
+    (sum == words * BATCH * (TURNS + 1) * TURNS / 2).then_some(())?;
     let (sender, receiver) = (sending.per_run(), receiving.per_run());
     print(kind, "message", sender + receiver);
     print(kind, "sender", sender);
@@ -125,6 +126,7 @@ fn steps(first: Segment, second: Segment) -> Option<()> {
                 .ok()?
                 .then_some(())
         })?;
+        tx.flush();
         let mut packets = [const { None }; BATCH as usize];
         let mut next = packets.iter_mut();
         dequeue.runs(0..BATCH, |_| {
@@ -139,39 +141,70 @@ fn steps(first: Segment, second: Segment) -> Option<()> {
     Some(())
 }
 
-#[inline(never)]
-fn send<L: Lock>(tx: &Sender<&End<Board<L>>>, n: u32) -> Option<()> {
-    let mut place = tx.place(BYTES).ok()?;
-    let bytes: &mut [u8; BYTES] = place.first_chunk_mut()?;
+type Message = [u8; BYTES];
+type Send<L> = fn(&Sender<&End<Board<L>>>, &Message) -> Option<()>;
+type Receive<L> = fn(&Receiver<&End<Board<L>>>) -> Option<u32>;
+
+/// The number, four times.
+fn message(n: u32) -> Message {
+    let mut bytes = [0; BYTES];
     for word in bytes.as_chunks_mut().0 {
         *word = n.to_le_bytes();
     }
+    bytes
+}
+
+/// Copied in, in one step.
+#[inline(never)]
+fn send<L: Lock>(tx: &Sender<&End<Board<L>>>, message: &Message) -> Option<()> {
+    tx.send(message).ok()?.then_some(())
+}
+
+/// Copied out, in one step.
+#[inline(never)]
+fn receive<L: Lock>(rx: &Receiver<&End<Board<L>>>) -> Option<u32> {
+    let mut bytes = [0; BYTES];
+    let len = rx.receive_into(&mut bytes).ok()??;
+    (len == BYTES).then_some(last_word(&bytes))
+}
+
+/// Written in place.
+#[inline(never)]
+fn place<L: Lock>(tx: &Sender<&End<Board<L>>>, message: &Message) -> Option<()> {
+    let mut place = tx.place(BYTES).ok()?;
+    *place.first_chunk_mut()? = *message;
     place.send(BYTES).ok()?.then_some(())
 }
 
+/// Read where it lies where the peer is trusted, else copied out.
 #[inline(never)]
-fn receive<L: Lock>(rx: &Receiver<&End<Board<L>>>) -> Option<u32> {
+fn packet<L: Lock>(rx: &Receiver<&End<Board<L>>>) -> Option<u32> {
     let packet = rx.receive().ok()??;
-    let mut copy = [0; BYTES];
-    let bytes = match packet.trusted() {
-        Some(bytes) => bytes,
-        None => {
-            let len = packet.copy_to(&mut copy).ok()?;
-            copy.get(..len)?
-        }
-    };
-    let words = bytes.as_chunks().0;
-    Some(words.iter().map(|word| u32::from_le_bytes(*word)).sum())
+    if let Some(bytes) = packet.trusted() {
+        let words = bytes.as_chunks().0;
+        let sum = words.iter().map(|word| u32::from_le_bytes(*word)).sum();
+        return (bytes.len() == BYTES).then_some(sum);
+    }
+    let mut bytes = [0; BYTES];
+    let len = packet.copy_to(&mut bytes).ok()?;
+    (len == BYTES).then_some(last_word(&bytes))
+}
+
+fn last_word(bytes: &Message) -> u32 {
+    let [.., a, b, c, d] = *bytes;
+    u32::from_le_bytes([a, b, c, d])
 }
 
 fn run() -> Option<()> {
     static MEMORY: StaticCell<([Line; FIRST], [Line; SECOND])> = StaticCell::new();
     let (first, second) = MEMORY.try_init(([Line::ZERO; FIRST], [Line::ZERO; SECOND]))?;
     let (first, second) = (Segment::from_lines(first), Segment::from_lines(second));
-    messages::<Unshared>(NONE, first, second, "")?;
-    steps(first, second)?;
-    messages::<Unshared>(MUTUAL, first, second, "mutual_")?;
-    messages::<Masked>(NONE, first, second, "masked_")
+    // With the words of each message that the receiver sums.
+    messages::<Unshared>(NONE, first, second, "", (send, receive, 1))?;
+    messages::<Unshared>(NONE, first, second, "placed_", (place, packet, 1))?;
+    messages::<Unshared>(MUTUAL, first, second, "mutual_", (send, packet, 4))?;
+    messages::<Masked>(NONE, first, second, "masked_", (send, receive, 1))?;
+    steps(first, second)
 }
 
 #[unsafe(no_mangle)]

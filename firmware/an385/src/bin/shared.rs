@@ -20,10 +20,10 @@ use sinew_shm::Bell;
 use sinew_shm::domain::{End, Incoming, Lost, Outgoing, Receiver, Refused, Sender};
 use static_cell::StaticCell;
 
-type Link = &'static End<Board<Masked>>;
+type Link = &'static End<Board<Masked, true>>;
 
 static SLOTS: [Slot; CALLS] = [const { Slot::new() }; CALLS];
-static LINK: Late<End<Board<Masked>>> = Late::new();
+static LINK: Late<End<Board<Masked, true>>> = Late::new();
 /// What the main loop sleeps on.
 static BELL: Bell<Masked> = Bell::new();
 /// For the handler, which has no clock of its own.
@@ -123,7 +123,7 @@ impl Serve {
 }
 
 fn serve() -> Option<()> {
-    static END: StaticCell<End<Board<Masked>>> = StaticCell::new();
+    static END: StaticCell<End<Board<Masked, true>>> = StaticCell::new();
     static PORT: StaticCell<Later> = StaticCell::new();
     board::start_clock();
     board::start_bell();

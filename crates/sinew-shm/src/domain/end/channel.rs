@@ -5,7 +5,7 @@ use super::super::inbox::Inbox;
 use super::super::layout;
 use super::super::outbox::{Block, Outbox};
 use super::super::plan::ChannelPlan;
-use super::super::port::Cache;
+use super::super::port::{Cache, Platform};
 use super::super::ring::{RingReader, RingWriter};
 use super::Memory;
 use crate::waiters::{Waiters, Woken};
@@ -32,7 +32,7 @@ pub(super) struct ChannelEnd {
 impl ChannelEnd {
     /// The own side of a channel, with its books from `start` on; `None` where the memory or the
     /// books do not suffice.
-    pub(super) fn new(
+    pub(super) fn new<P: Platform>(
         channel: &Channel,
         plan: &ChannelPlan,
         role: Role,
@@ -67,7 +67,7 @@ impl ChannelEnd {
         let middle = start + usize::from(pool.blocks);
         let end = middle + usize::from(peer_pool.blocks);
         blocks.get_mut(start..end)?.fill(Block::NEW);
-        let outbox = Outbox::new(
+        let outbox = Outbox::new::<P>(
             (
                 RingWriter::new(memory.mine.ring(ours.ring, ours.ring_log2)?),
                 RingReader::new(memory.peer.ring(theirs.returns, theirs.returns_log2)?),

@@ -141,6 +141,8 @@ pub enum OpenError {
         /// Bytes that are there.
         found: usize,
     },
+    /// The configuration has channels with replies, and [`Platform::USES`] leaves them out.
+    Replies,
     /// Fewer slots or blocks than [`Config::channels`] and [`Config::blocks`] need.
     Room,
 }
@@ -153,6 +155,10 @@ impl core::fmt::Display for OpenError {
                 f,
                 "the memory has {found} bytes and the configuration needs {needed}: give it more, \
                  or have fewer or smaller blocks"
+            ),
+            OpenError::Replies => f.write_str(
+                "the configuration has a channel with replies, and this end is built without them: \
+                 set Platform::USES, or take them out of the channel",
             ),
             OpenError::Room => f.write_str(
                 "the end has too few slots or blocks: as many as Config::channels and \
@@ -280,6 +286,9 @@ impl<P: Platform> End<P> {
             mut slots,
             mut blocks,
         } = parts;
+        if !P::USES.replies && config.channels.iter().any(|channel| channel.replies) {
+            return Err(OpenError::Replies);
+        }
         let room = slots.as_mut().len() >= config.channels.len()
             && blocks.as_mut().len() >= config.blocks();
         if !room {
@@ -482,6 +491,9 @@ impl<P: Platform> End<P> {
     /// Wakes who can go on, or everybody, channel by channel, in the order of priority, with the lock
     /// free in between.
     fn wake_each(&self, all: bool) {
+        if !P::USES.wakers {
+            return;
+        }
         let count = self.locked(|inner| inner.slots.as_mut().len());
         for slot in 0..count {
             for kind in Kind::ALL {

@@ -71,7 +71,7 @@ impl<P: Platform> Inner<P> {
         for (index, channel) in config.channels.iter().enumerate() {
             let plan = plans(channel, index)?;
             write_directory(&self.memory.mine, index, &plan.directory, cache);
-            let end = ChannelEnd::new(
+            let end = ChannelEnd::new::<P>(
                 channel,
                 &plan,
                 self.role,
@@ -290,7 +290,7 @@ impl<P: Platform> Inner<P> {
                 continue;
             };
             channel.reset_rings();
-            channel.outbox.reset(me, blocks, cache);
+            channel.outbox.reset::<P>(me, blocks, cache);
             channel
                 .inbox
                 .reset(peer_session, blocks, forget_held, cache);
@@ -351,7 +351,7 @@ impl<P: Platform> Inner<P> {
             let mut more = is_up;
             while more {
                 // As often as blocks are lent, at most.
-                match channel.outbox.reclaim(blocks, true, cache) {
+                match channel.outbox.reclaim::<P>(blocks, true, cache) {
                     Ok(reclaimed) => more = reclaimed,
                     Err(found) => (more, violation) = (false, Some(found)),
                 }
@@ -390,14 +390,28 @@ impl<P: Platform> Inner<P> {
         let Some((channel, _)) = self.channel(usize::from(slot)) else {
             return false;
         };
-        channel.outbox.flush(fence, cache) && channel.count_ring()
+        channel.outbox.flush::<P>(fence, cache) && channel.count_ring()
+    }
+
+    /// Whether the peer is to be rung for what went back on a channel.
+    pub(super) fn flush_returns(&mut self, slot: u16, cache: &P::Cache) -> bool {
+        let fence = self.session.fence();
+        let is_up = self.status == Status::Up;
+        match self.channel(usize::from(slot)) {
+            Some((channel, _)) if is_up => {
+                channel.inbox.flush(fence, cache) && channel.count_ring()
+            }
+            _ => false,
+        }
     }
 
     /// Who waits on a channel for this, and can go on, or everybody.
     pub(super) fn wakers(&mut self, slot: usize, kind: Kind, all: bool, cache: &P::Cache) -> Woken {
         let is_up = self.status == Status::Up;
         match self.channel(slot) {
-            Some((channel, _)) if all || is_up => channel.wakers(kind, all, cache),
+            Some((channel, _)) if P::USES.wakers && (all || is_up) => {
+                channel.wakers(kind, all, cache)
+            }
             _ => Woken::default(),
         }
     }

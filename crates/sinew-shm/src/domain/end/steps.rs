@@ -4,12 +4,13 @@ use core::task::Waker;
 
 use super::super::config::MAX_BLOCKS;
 use super::super::filter::Predicate;
-use super::super::inbox::Received;
+use super::super::inbox::{Copied, Received};
 use super::super::outbox::Denied;
 use super::super::port::{Doorbell, Platform};
 use super::super::{Lost, Refused, Violation};
 use super::End;
 use super::channel::Kind;
+use super::state::Inner;
 use crate::waiters::{Woken, wake};
 use crate::word::{SLEEP_FENCE, Span, full_fence};
 
@@ -77,13 +78,51 @@ impl<P: Platform> End<P> {
                 return Err(Slow::Look);
             }
             let (channel, blocks) = inner.channel(usize::from(slot)).ok_or(Slow::Look)?;
-            Ok(channel.outbox.take(blocks, min, reserve, &self.cache)?)
+            Ok(channel
+                .outbox
+                .take::<P>(blocks, min, reserve, &self.cache)?)
         });
-        taken.map_err(|slow| match self.refused(slot, pairing, slow) {
+        taken.map_err(|slow| self.no_place(slot, pairing, min, slow))
+    }
+
+    #[cold]
+    fn no_place(&self, slot: u16, pairing: u32, min: usize, slow: Slow) -> Refused {
+        match self.refused(slot, pairing, slow) {
             // Waiting does not help, also while nobody is there.
             Refused::Full if min > self.sizes(slot).0 as usize => Refused::TooLarge,
             refused => refused,
-        })
+        }
+    }
+
+    /// Copies a packet into a block, publishes it, and rings the peer if it waits. `false` where the
+    /// receiver does not want it.
+    #[inline]
+    pub(in super::super) fn post(
+        &self,
+        slot: u16,
+        pairing: u32,
+        packet: &[u8],
+        reserve: u16,
+    ) -> Result<bool, Refused> {
+        let sent = self.locked(|inner| {
+            if inner.sendable != pairing {
+                return Err(Slow::Look);
+            }
+            let fence = inner.session.fence();
+            let (channel, blocks) = inner.channel(usize::from(slot)).ok_or(Slow::Look)?;
+            let outbox = &mut channel.outbox;
+            let (sent, ring) = outbox.post::<P>(blocks, packet, reserve, fence, &self.cache)?;
+            Ok((sent, ring && channel.count_ring()))
+        });
+        match sent {
+            Ok((sent, ring)) => {
+                if ring {
+                    self.doorbell.ring();
+                }
+                Ok(sent)
+            }
+            Err(slow) => Err(self.no_place(slot, pairing, packet.len(), slow)),
+        }
     }
 
     /// Publishes a taken block; with `flush` the peer is shown it, and rung if it waits. `false`
@@ -103,12 +142,12 @@ impl<P: Platform> End<P> {
             let fence = inner.session.fence();
             let (channel, blocks) = inner.channel(usize::from(slot)).ok_or(Slow::Look)?;
             if !is_live {
-                channel.outbox.cancel(blocks, block);
+                channel.outbox.cancel::<P>(blocks, block);
                 return Err(Slow::Look);
             }
-            let len = u32::try_from(len).unwrap_or(u32::MAX);
-            let sent = channel.outbox.send(blocks, block, len, &self.cache)?;
-            let ring = flush && channel.outbox.flush(fence, &self.cache) && channel.count_ring();
+            let sent = channel.outbox.send::<P>(blocks, block, len, &self.cache)?;
+            let ring =
+                flush && channel.outbox.flush::<P>(fence, &self.cache) && channel.count_ring();
             Ok((sent, ring))
         });
         match sent {
@@ -132,8 +171,8 @@ impl<P: Platform> End<P> {
             let Some((channel, blocks)) = inner.channel(usize::from(slot)) else {
                 return Woken::default();
             };
-            channel.outbox.cancel(blocks, block);
-            if is_up {
+            channel.outbox.cancel::<P>(blocks, block);
+            if P::USES.wakers && is_up {
                 channel.wakers(Kind::Place, false, &self.cache)
             } else {
                 Woken::default()
@@ -162,21 +201,147 @@ impl<P: Platform> End<P> {
                 return Err(Slow::Look);
             }
             let (channel, blocks) = inner.channel(usize::from(slot)).ok_or(Slow::Look)?;
+            let mut was_filtered = false;
             // Past packets that are not wanted: no more than blocks.
             for _ in 0..MAX_BLOCKS {
-                match channel.inbox.receive(blocks, &self.cache) {
-                    Ok(Received::Packet(block, bytes)) => return Ok(Some((block, bytes))),
-                    Ok(Received::Nothing) => break,
-                    Ok(Received::Filtered) => {}
-                    Err(violation) => return Err(Slow::Violation(violation)),
+                let received = channel.inbox.receive::<P>(blocks, &self.cache);
+                match received.map_err(Slow::Violation)? {
+                    Received::Packet(block, bytes) => {
+                        return Ok((Some((block, bytes)), was_filtered));
+                    }
+                    Received::Nothing => break,
+                    Received::Filtered => was_filtered = true,
                 }
             }
             match inner.is_still_up(&self.cache) {
-                true => Ok(None),
+                true => Ok((None, was_filtered)),
                 false => Err(Slow::Look),
             }
         });
-        received.or_else(|slow| self.slow(slot, pairing, slow).map(|()| None))
+        match received {
+            Ok((found, was_filtered)) => {
+                if was_filtered {
+                    self.flush_returns(slot);
+                }
+                Ok(found)
+            }
+            Err(slow) => self.slow(slot, pairing, slow).map(|()| None),
+        }
+    }
+
+    /// Rings the peer if it waits for what went back meanwhile.
+    #[cold]
+    fn flush_returns(&self, slot: u16) {
+        let ring = self.locked(|inner| inner.flush_returns(slot, &self.cache));
+        if ring {
+            self.doorbell.ring();
+        }
+    }
+
+    /// Takes a packet up, copies as much of it as fits, and gives its block back: its length. `None`
+    /// where there is none now.
+    #[inline]
+    pub(in super::super) fn receive_into(
+        &self,
+        slot: u16,
+        pairing: u32,
+        out: &mut [u8],
+    ) -> Result<Option<usize>, Lost> {
+        let received = self.locked(|inner| {
+            if inner.live != pairing {
+                return Err(Slow::Look);
+            }
+            let fence = inner.session.fence();
+            let (channel, blocks) = inner.channel(usize::from(slot)).ok_or(Slow::Look)?;
+            let mut found = None;
+            // Past packets that are not wanted: no more than blocks.
+            for _ in 0..MAX_BLOCKS {
+                let copied = channel.inbox.receive_into::<P>(blocks, out, &self.cache);
+                match copied.map_err(Slow::Violation)? {
+                    Copied::Packet(len) => {
+                        found = Some(len as usize);
+                        break;
+                    }
+                    Copied::Nothing => break,
+                    Copied::Filtered => {}
+                }
+            }
+            let ring = channel.inbox.flush(fence, &self.cache) && channel.count_ring();
+            // What was copied may be of the peer's next life, if there is one.
+            let is_valid = match found {
+                Some(_) => inner.session.is_same_pairing(&self.cache),
+                None => inner.is_still_up(&self.cache),
+            };
+            match is_valid {
+                true => Ok((found, ring)),
+                false => Err(Slow::Look),
+            }
+        });
+        match received {
+            Ok((found, ring)) => {
+                if ring {
+                    self.doorbell.ring();
+                }
+                Ok(found)
+            }
+            Err(slow) => self.slow(slot, pairing, slow).map(|()| None),
+        }
+    }
+
+    /// Asks the peer to ring when `count` packets are there; whether they are already.
+    pub(in super::super) fn ring_at(
+        &self,
+        slot: u16,
+        pairing: u32,
+        count: u32,
+    ) -> Result<bool, Lost> {
+        self.locked(|inner| {
+            if let Some((channel, _)) = inner.channel(usize::from(slot)) {
+                channel.inbox.arm(count);
+            }
+            self.settle(inner, usize::from(slot));
+        });
+        self.has_packets(slot, pairing, count)
+    }
+
+    /// Asks the peer to ring when it gives a block back; whether there is a place already.
+    pub(in super::super) fn ring_at_return(
+        &self,
+        slot: u16,
+        pairing: u32,
+        reserve: u16,
+    ) -> Result<bool, Lost> {
+        // What the peer has not been shown it cannot give back.
+        self.flush(slot);
+        let found = self.locked(|inner| {
+            if inner.live != pairing {
+                return Err(Slow::Look);
+            }
+            if let Some((channel, _)) = inner.channel(usize::from(slot)) {
+                channel.outbox.arm();
+            }
+            self.settle(inner, usize::from(slot));
+            let (channel, _) = inner.channel(usize::from(slot)).ok_or(Slow::Look)?;
+            let outbox = &channel.outbox;
+            match outbox.room() > reserve || outbox.has_returns(&self.cache) {
+                false if !inner.is_still_up(&self.cache) => Err(Slow::Look),
+                found => Ok(found),
+            }
+        });
+        found.or_else(|slow| self.slow(slot, pairing, slow).map(|()| false))
+    }
+
+    /// Makes the peer see what this side waits for, before this side looks a last time.
+    fn settle(&self, inner: &mut Inner<P>, slot: usize) {
+        let has_barrier = inner.session.fence().is_light();
+        if let Some((channel, _)) = inner.channel(slot) {
+            channel.inbox.clean_control(&self.cache);
+        }
+        if has_barrier {
+            self.platform.barrier();
+        } else {
+            full_fence(SLEEP_FENCE);
+        }
     }
 
     /// Whether `count` packets wait.
@@ -251,7 +416,9 @@ impl<P: Platform> End<P> {
                 return false;
             };
             if is_live {
-                return channel.inbox.release(blocks, block, reply, &self.cache)
+                return channel
+                    .inbox
+                    .release::<P>(blocks, block, reply, &self.cache)
                     && channel.inbox.flush(fence, &self.cache)
                     && channel.count_ring();
             }
@@ -277,7 +444,7 @@ impl<P: Platform> End<P> {
                 return Err(Slow::Look);
             }
             let (channel, blocks) = inner.channel(usize::from(slot)).ok_or(Slow::Look)?;
-            let answer = channel.outbox.take_answer(blocks, &self.cache);
+            let answer = channel.outbox.take_answer::<P>(blocks, &self.cache);
             match answer.map_err(Slow::Violation)? {
                 None if !inner.is_still_up(&self.cache) => Err(Slow::Look),
                 answer => Ok(answer),
@@ -288,6 +455,12 @@ impl<P: Platform> End<P> {
 
     /// Sets the receiver's filter.
     pub(in super::super) fn set_filter(&self, slot: u16, predicate: Predicate) {
+        const {
+            assert!(
+                P::USES.filters,
+                "Platform::USES says that nobody sets filters"
+            )
+        };
         self.locked(|inner| {
             if let Some((channel, ..)) = inner.channel(usize::from(slot)) {
                 channel.inbox.set_filter(predicate, &self.cache);
@@ -297,6 +470,12 @@ impl<P: Platform> End<P> {
 
     /// Wakes `waker` once when something `what` is there, at once where it is or the pairing is over.
     pub(in super::super) fn arm(&self, slot: u16, pairing: u32, what: What, waker: &Waker) {
+        const {
+            assert!(
+                P::USES.wakers,
+                "Platform::USES says that nobody arms wakers"
+            )
+        };
         if !matches!(what, What::Packets(_)) {
             // What the peer has not been shown it cannot give back.
             self.flush(slot);
@@ -305,7 +484,6 @@ impl<P: Platform> End<P> {
         let (evicted, woken, now) = self.locked(|inner| {
             let is_up = inner.live != 0;
             let over = inner.check(pairing).is_err();
-            let has_barrier = inner.session.fence().is_light();
             let is_still_up = inner.is_still_up(&self.cache);
             let Some((channel, ..)) = inner.channel(usize::from(slot)) else {
                 return (None, Default::default(), true);
@@ -336,13 +514,8 @@ impl<P: Platform> End<P> {
                 // Who waits is woken when the link comes up.
                 return (evicted, Default::default(), false);
             }
-            channel.inbox.clean_control(&self.cache);
-            if has_barrier {
-                self.platform.barrier();
-            } else {
-                full_fence(SLEEP_FENCE);
-            }
-            let woken = channel.wakers(kind, false, &self.cache);
+            self.settle(inner, usize::from(slot));
+            let woken = inner.wakers(usize::from(slot), kind, false, &self.cache);
             (evicted, woken, false)
         });
         if let Some(evicted) = evicted {
@@ -379,7 +552,10 @@ impl<P: Platform> End<P> {
         let (after, result) = self.locked(|inner| {
             let after = match slow {
                 Slow::Violation(violation) => {
-                    inner.judge((slot, pairing), violation, self.is_trusted, cache)
+                    let mut after = inner.judge((slot, pairing), violation, self.is_trusted, cache);
+                    // A packet that is too long goes back.
+                    after.ring |= inner.flush_returns(slot, cache);
+                    after
                 }
                 _ => inner.step(self.is_trusted, cache),
             };
