@@ -98,7 +98,7 @@ fn median(
 /// Prints a table: a line per case, a column per contender, ratios below.
 pub fn print(rows: &[Row]) {
     print!("{:<36}", "");
-    ALL.iter().for_each(|one| print!("{:>20}", one.name));
+    ALL.iter().for_each(|one| print!("{:>24}", one.name));
     println!();
     let find = |name: &str, figure: &str| {
         let mut rows = rows.iter();
@@ -108,8 +108,8 @@ pub fn print(rows: &[Row]) {
         print!("{title:<36}");
         for one in ALL {
             match find(&name(one.name), figure) {
-                Some(row) => print!("{:>20.3}", row.value),
-                None => print!("{:>20}", "-"),
+                Some(row) => print!("{:>24.3}", row.value),
+                None => print!("{:>24}", "-"),
             }
         }
         println!();

@@ -21,7 +21,8 @@ pub const ICEORYX: &str = iceoryx::PublishSubscribe::NAME;
 pub const ALL: &[Contender] = &[
     Contender::of::<reference::Ring>(),
     Contender::of::<reference::InPlace>(),
-    Contender::of::<sinew::Queue>(),
+    Contender::of::<sinew::Queue<false>>(),
+    Contender::of::<sinew::Queue<true>>(),
     Contender::of::<sinew::InPlace>(),
     Contender::of::<sinew::TypedCall>(),
     Contender::of::<iceoryx::PublishSubscribe>(),

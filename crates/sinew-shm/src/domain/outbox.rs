@@ -230,6 +230,18 @@ impl Outbox {
         Ok(block)
     }
 
+    /// Sees to it that the next block is there before it is asked for: after a message, while the peer
+    /// is at it.
+    #[inline(always)]
+    pub(super) fn top_up<P: Platform>(&mut self, books: &mut [Block], cache: &P::Cache) {
+        if P::Cache::PREFETCHES && self.free <= 1 && self.lent > 0 {
+            let mut looks = 0;
+            while looks < RETURNS_PER_LINE && self.reclaim::<P>(books, false, cache) == Ok(true) {
+                looks += 1;
+            }
+        }
+    }
+
     /// Takes returns up, a line of them at once: taken one by one, each would be read while the peer
     /// writes the next into the same line.
     #[inline]

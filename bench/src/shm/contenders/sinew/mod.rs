@@ -4,10 +4,10 @@
 mod calls;
 mod link;
 mod mutual;
+mod queue;
 mod typed;
-mod untrusting;
 
 pub use calls::QueueCalls;
 pub use mutual::InPlace;
+pub use queue::Queue;
 pub use typed::TypedCall;
-pub use untrusting::Queue;

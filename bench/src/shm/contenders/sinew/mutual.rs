@@ -23,8 +23,8 @@ fn channel(opening: &Opening<'_>) -> Channel {
 }
 
 impl End for InPlace {
-    const NAME: &'static str = "sinew, trust mutual";
-    const NOTE: &'static str = "the same; the answer in the lent block";
+    const NAME: &'static str = "sinew, answer in place";
+    const NOTE: &'static str = "trust mutual; the answer in the lent block";
     const ONE_WAY: bool = false;
 
     fn near(opening: &Opening<'_>) -> Result<Self> {

@@ -112,6 +112,7 @@ impl<P: Platform> End<P> {
             let (channel, blocks) = inner.channel(usize::from(slot)).ok_or(Slow::Look)?;
             let outbox = &mut channel.outbox;
             let (sent, ring) = outbox.post::<P>(blocks, packet, reserve, fence, &self.cache)?;
+            outbox.top_up::<P>(blocks, &self.cache);
             Ok((sent, ring && channel.count_ring()))
         });
         match sent {

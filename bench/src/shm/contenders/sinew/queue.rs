@@ -1,4 +1,5 @@
-//! Trust = none: a packet is written where it leaves from and read in place, each word once.
+//! A queue each way: a packet is written where it leaves from and read where it lies, without trust
+//! each word once.
 
 use std::hint::spin_loop;
 use std::ops::Range;
@@ -9,18 +10,20 @@ use sinew_shm::linux::exchange::DoorbellKind;
 use super::link::{CHANNEL, Handle, Link, told};
 use crate::Result;
 use crate::shm::contender::{End, Opening};
-use crate::shm::payload::{fill, seed};
+use crate::shm::payload::{fill, seed, sum};
 
 const BELL: DoorbellKind = DoorbellKind::Socket;
 
 /// A queue channel.
-pub struct Queue {
+pub struct Queue<const MUTUAL: bool> {
     out: Outgoing<Handle>,
     back: Receiver<Handle>,
     link: Link,
 }
 
-impl Queue {
+impl<const MUTUAL: bool> Queue<MUTUAL> {
+    const TRUST: Trust = if MUTUAL { Trust::Mutual } else { Trust::None };
+
     fn new(link: Link) -> Result<Self> {
         Ok(Queue {
             out: Outgoing::new(Sender::new(&link.end, CHANNEL).ok_or("no channel")?),
@@ -44,19 +47,12 @@ fn publish(out: &mut Outgoing<Handle>, seed: u64) -> Result<bool> {
     Ok(true)
 }
 
-/// Sends one message, and takes the next place while the peer is at it.
+/// The sum of a packet where it lies; of a foreign one each word is read once.
 #[inline]
-fn send(out: &mut Outgoing<Handle>, seed: u64) -> Result<bool> {
-    let sent = publish(out, seed)?;
-    out.flush();
-    // Where there is none, the next message finds out.
-    let _ = out.place(0);
-    Ok(sent)
-}
-
-/// The sum of a packet where it lies, each word read once.
-#[inline]
-fn sum(packet: &Packet<'_, Handle>) -> u64 {
+fn sum_of(packet: &Packet<'_, Handle>) -> u64 {
+    if let Some(bytes) = packet.trusted() {
+        return sum(bytes);
+    }
     if packet.len() == size_of::<u64>() {
         return packet.words().fold(0, |sum, word| sum + word as u64);
     }
@@ -74,38 +70,50 @@ fn channel(opening: &Opening<'_>) -> Channel {
     Channel::new(CHANNEL, "bench", pool)
 }
 
-impl End for Queue {
-    const NAME: &'static str = "sinew, trust none";
-    const NOTE: &'static str = "sealed memfds, read in place; doorbell when blocking: unix socket";
+impl<const MUTUAL: bool> End for Queue<MUTUAL> {
+    const NAME: &'static str = if MUTUAL {
+        "sinew, trust mutual"
+    } else {
+        "sinew, trust none"
+    };
+    const NOTE: &'static str =
+        "sealed memfds, a queue each way; doorbell when blocking: unix socket";
 
     fn near(opening: &Opening<'_>) -> Result<Self> {
-        Queue::new(Link::near(opening, Trust::None, channel(opening), BELL)?)
+        Queue::new(Link::near(opening, Self::TRUST, channel(opening), BELL)?)
     }
 
     fn far(opening: &Opening<'_>) -> Result<Self> {
-        Queue::new(Link::far(opening, Trust::None, channel(opening), BELL)?)
+        Queue::new(Link::far(opening, Self::TRUST, channel(opening), BELL)?)
     }
 
+    /// And takes the next place while the peer is at it.
     #[inline]
     fn send(&mut self, seed: u64) -> Result<bool> {
-        send(&mut self.out, seed)
+        let sent = publish(&mut self.out, seed)?;
+        self.out.flush();
+        // Where there is none, the next message finds out.
+        let _ = self.out.place(0);
+        Ok(sent)
     }
 
     #[inline]
     fn receive(&mut self) -> Result<Option<u64>> {
         let packet = self.back.receive().map_err(told)?;
-        Ok(packet.map(|packet| sum(&packet)))
+        Ok(packet.map(|packet| sum_of(&packet)))
     }
 
-    /// The request is given back when the answer has gone.
+    /// A large request is given back when the answer has gone.
     #[inline]
     fn answer(&mut self) -> Result<u64> {
         loop {
             if let Some(packet) = self.back.receive().map_err(told)? {
-                let sum = sum(&packet);
-                while !send(&mut self.out, sum)? {
+                let sum = sum_of(&packet);
+                while !publish(&mut self.out, sum)? {
                     spin_loop();
                 }
+                self.out.flush();
+                let _ = self.out.place(0);
                 return Ok(sum);
             }
             self.link.pause(|waker| self.back.arm(waker));
