@@ -204,53 +204,6 @@ pub struct Config<'a> {
     pub channels: &'a [Channel],
 }
 
-/// Why a configuration is none.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ConfigError {
-    /// There is no channel, or there are more than [`MAX_CHANNELS`].
-    Channels,
-    /// Two channels have this id: give one of them another.
-    DuplicateId(u16),
-    /// The pool of the channel with this id is too large ([`MAX_BLOCKS`], [`MAX_SIZE`]), empty on
-    /// both sides, or has blocks of no size.
-    Pool(u16),
-    /// The channel with this id answers in the received block, which only `trust = mutual` allows.
-    RepliesNeedTrust(u16),
-    /// The line is not of 32 to 256 bytes.
-    Line,
-    /// One segment would be larger than 2 GiB.
-    TooLarge,
-}
-
-impl core::fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            ConfigError::Channels => {
-                write!(f, "a link has 1 to {MAX_CHANNELS} channels: split it")
-            }
-            ConfigError::DuplicateId(id) => {
-                write!(f, "two channels have the id {id}: give one of them another")
-            }
-            ConfigError::Pool(id) => write!(
-                f,
-                "channel {id}: a pool has 1 to {MAX_BLOCKS} blocks of 1 to {MAX_SIZE} bytes, and \
-                 one side at least sends"
-            ),
-            ConfigError::RepliesNeedTrust(id) => write!(
-                f,
-                "channel {id}: replies in the lent block need trust = mutual: set it, or leave \
-                 replies out"
-            ),
-            ConfigError::Line => f.write_str("the line is 2^5 to 2^8 bytes: set line_log2 so"),
-            ConfigError::TooLarge => {
-                f.write_str("a segment would be above 2 GiB: have fewer or smaller blocks")
-            }
-        }
-    }
-}
-
-impl core::error::Error for ConfigError {}
-
 impl<'a> Config<'a> {
     /// A configuration without trust, for lines of up to 64 bytes.
     pub const fn new(channels: &'a [Channel]) -> Config<'a> {
@@ -265,50 +218,6 @@ impl<'a> Config<'a> {
     pub const fn mutual(mut self) -> Config<'a> {
         self.trust = Trust::Mutual;
         self
-    }
-
-    /// Whether it is one; to be asked in a constant, so that the answer comes at compile time.
-    pub const fn check(&self) -> Result<(), ConfigError> {
-        if self.channels.is_empty() || self.channels.len() > MAX_CHANNELS {
-            return Err(ConfigError::Channels);
-        }
-        if self.line_log2 < 5 || self.line_log2 > 8 {
-            return Err(ConfigError::Line);
-        }
-        let mut at = 0;
-        while at < self.channels.len() {
-            let channel = &self.channels[at];
-            let mut before = 0;
-            while before < at {
-                if self.channels[before].id == channel.id {
-                    return Err(ConfigError::DuplicateId(channel.id));
-                }
-                before += 1;
-            }
-            let (first, second) = (channel.first, channel.second);
-            if !Self::is_pool(first)
-                || !Self::is_pool(second)
-                || (first.blocks == 0 && second.blocks == 0)
-            {
-                return Err(ConfigError::Pool(channel.id));
-            }
-            if channel.replies && !matches!(self.trust, Trust::Mutual) {
-                return Err(ConfigError::RepliesNeedTrust(channel.id));
-            }
-            at += 1;
-        }
-        let largest = 1 << 31;
-        if super::layout::segment_len(self, Role::First) > largest
-            || super::layout::segment_len(self, Role::Second) > largest
-            || super::layout::exchange_len(self) > largest
-        {
-            return Err(ConfigError::TooLarge);
-        }
-        Ok(())
-    }
-
-    const fn is_pool(pool: Pool) -> bool {
-        pool.blocks == 0 || (pool.blocks <= MAX_BLOCKS && pool.size >= 1 && pool.size <= MAX_SIZE)
     }
 
     /// The CRC-32C over the canonical bytes (see the module).
@@ -339,16 +248,6 @@ impl<'a> Config<'a> {
             at += 1;
         }
         crc.value()
-    }
-
-    /// How many bytes the segment of this side has.
-    pub const fn segment_len(&self, role: Role) -> usize {
-        super::layout::segment_len(self, role) as usize
-    }
-
-    /// How many bytes the exchange segment has; 0 where there is none.
-    pub const fn exchange_len(&self) -> usize {
-        super::layout::exchange_len(self) as usize
     }
 
     /// How many [`Block`](super::Block)s an end of this link keeps books on.

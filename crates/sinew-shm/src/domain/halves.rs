@@ -2,8 +2,7 @@
 
 use core::task::Waker;
 
-use super::handles::{Receiver, Sender};
-use super::port::EndRef;
+use super::handles::{EndRef, Receiver, Sender};
 use super::{Lost, Refused};
 use crate::word::Span;
 

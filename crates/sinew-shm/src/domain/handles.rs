@@ -8,11 +8,24 @@ use core::mem::ManuallyDrop;
 use core::ops::{Deref, DerefMut};
 use core::task::Waker;
 
-use super::end::What;
+use super::end::{End, Platform, What};
 use super::filter::Predicate;
-use super::port::EndRef;
 use super::{Lost, Refused};
 use crate::word::Span;
+
+/// How handles reach their end: `&End`, `&'static End`, `Rc<End>` or `Arc<End>`.
+pub trait EndRef: Deref<Target = End<Self::Platform>> + Clone {
+    /// What the end is made of.
+    type Platform: Platform;
+}
+
+impl<R, P> EndRef for R
+where
+    R: Deref<Target = End<P>> + Clone,
+    P: Platform,
+{
+    type Platform = P;
+}
 
 /// Sends on one channel. Clone it for other tasks and threads.
 pub struct Sender<R: EndRef> {

@@ -7,7 +7,7 @@ use super::Violation;
 use super::filter::{Filter, Predicate};
 use super::layout::{NEXT_SHIFT, REPLY, control, statistics};
 use super::outbox::{Block, State};
-use super::port::{Cache, Platform};
+use super::port::{Cache, Ways};
 use super::ring::{Entry, Look, RingReader, RingWriter, passes, tag};
 use crate::word::{BlockArea, PublishFence, RETURN_LOOK_FENCE, Span, Words};
 
@@ -138,15 +138,15 @@ impl Inbox {
 
     /// Takes up one packet, and holds its block.
     #[inline]
-    pub(super) fn receive<P: Platform>(
+    pub(super) fn receive<W: Ways>(
         &mut self,
         books: &mut [Block],
-        cache: &P::Cache,
+        cache: &W::Cache,
     ) -> Result<Received, Violation> {
-        let Some((entry, packet)) = self.accept::<P>(books, cache)? else {
+        let Some((entry, packet)) = self.accept::<W>(books, cache)? else {
             return Ok(Received::Nothing);
         };
-        if P::USES.filters && self.filter.is_set() && !self.is_wanted(entry.block, packet, cache) {
+        if W::USES.filters && self.filter.is_set() && !self.is_wanted(entry.block, packet, cache) {
             return Ok(Received::Filtered);
         }
         if let Some(book) = self.own_book(books, entry.block) {
@@ -159,20 +159,20 @@ impl Inbox {
     /// Takes up one packet, copies it and gives its block back: its length, which may be more than
     /// what `out` has room for.
     #[inline(always)]
-    pub(super) fn receive_into<P: Platform>(
+    pub(super) fn receive_into<W: Ways>(
         &mut self,
         books: &mut [Block],
         out: &mut [u8],
-        cache: &P::Cache,
+        cache: &W::Cache,
     ) -> Result<Copied, Violation> {
-        let Some((entry, packet)) = self.accept::<P>(books, cache)? else {
+        let Some((entry, packet)) = self.accept::<W>(books, cache)? else {
             return Ok(Copied::Nothing);
         };
-        if P::USES.filters && self.filter.is_set() && !self.is_wanted(entry.block, packet, cache) {
+        if W::USES.filters && self.filter.is_set() && !self.is_wanted(entry.block, packet, cache) {
             return Ok(Copied::Filtered);
         }
         packet.copy_to(out);
-        if P::USES.replies && self.has_replies {
+        if W::USES.replies && self.has_replies {
             self.clean_block(entry.block, cache);
         }
         self.give_back(entry.block, 0, 0, cache);
@@ -182,12 +182,12 @@ impl Inbox {
     /// Takes up one entry: one whose block can be held, and whose packet can be read. It is there as
     /// well.
     #[inline(always)]
-    fn accept<P: Platform>(
+    fn accept<W: Ways>(
         &mut self,
         books: &mut [Block],
-        cache: &P::Cache,
+        cache: &W::Cache,
     ) -> Result<Option<(Entry, Span)>, Violation> {
-        if P::Cache::PREFETCHES
+        if W::Cache::PREFETCHES
             && let Some(start) = self.pool.start(self.next)
         {
             cache.prefetch(start);
@@ -199,7 +199,7 @@ impl Inbox {
             Look::New(entry) => entry,
         };
         let at = self.ring.advance();
-        if P::Cache::PREFETCHES {
+        if W::Cache::PREFETCHES {
             self.next = (entry.flags >> NEXT_SHIFT).wrapping_sub(1) as u16;
         }
         self.counts.at(statistics::RECEIVED).set(at);
@@ -244,12 +244,12 @@ impl Inbox {
     /// Gives a held block back, with an answer of `reply` bytes where there is one. `false` where it
     /// was not held.
     #[inline]
-    pub(super) fn release<P: Platform>(
+    pub(super) fn release<W: Ways>(
         &mut self,
         books: &mut [Block],
         block: u16,
         reply: Option<u32>,
-        cache: &P::Cache,
+        cache: &W::Cache,
     ) -> bool {
         let book = self.book(books, block);
         let Some(book) = book.filter(|book| book.state == State::Held) else {
@@ -258,10 +258,10 @@ impl Inbox {
         book.state = State::Free;
         self.held = self.held.wrapping_sub(1);
         let (len, flags) = match reply {
-            Some(len) if P::USES.replies => (len.min(self.pool.size()), REPLY),
+            Some(len) if W::USES.replies => (len.min(self.pool.size()), REPLY),
             _ => (0, 0),
         };
-        if P::USES.replies && self.has_replies {
+        if W::USES.replies && self.has_replies {
             self.clean_block(block, cache);
         }
         self.give_back(block, len, flags, cache);

@@ -33,8 +33,10 @@
 //! goes (sealed memfds, an MMU, an MPU), with [`Trust::None`]. With [`Trust::Mutual`] a peer can
 //! change bytes under a reader. Session numbers catch accidents, not attackers.
 
+mod check;
 mod config;
 mod crc;
+mod directory;
 mod end;
 #[cfg(all(test, not(any(loom, miri))))]
 mod explore;
@@ -43,6 +45,7 @@ pub mod file;
 mod filter;
 mod halves;
 mod handles;
+mod identity;
 mod inbox;
 mod layout;
 pub mod observe;
@@ -53,18 +56,18 @@ mod region;
 mod ring;
 mod session;
 
+pub use check::ConfigError;
 pub use config::{
-    Channel, Config, ConfigError, MAJOR, MAX_BLOCKS, MAX_CHANNELS, MAX_SIZE, MINOR, Name, Pool,
-    Role, Trust,
+    Channel, Config, MAJOR, MAX_BLOCKS, MAX_CHANNELS, MAX_SIZE, MINOR, Name, Pool, Role, Trust,
 };
-pub use end::{End, Memory, OpenError, Options, Parts, Slot, Status};
+pub use end::{End, Memory, OpenError, Options, Parts, Platform, Slot, Status};
 pub use filter::Predicate;
 pub use halves::{Incoming, Outgoing};
-pub use handles::{Packet, Place, Receiver, Reply, Sender};
+pub use handles::{EndRef, Packet, Place, Receiver, Reply, Sender};
 pub use layout::BELL;
 pub use outbox::Block;
 pub use plan::{ChannelPlan, Plan};
-pub use port::{Cache, Coherent, Doorbell, EndRef, HardwareLock, Platform, Silent, Uses};
+pub use port::{Cache, Coherent, Doorbell, HardwareLock, Silent, Uses};
 pub use region::{Region, Span};
 
 /// Why a pairing with the peer is over. Own blocks are back. What was sent and not read is lost,

@@ -7,7 +7,7 @@
 use super::Violation;
 use super::filter::Filter;
 use super::layout::{NEXT_SHIFT, REPLY, control, statistics};
-use super::port::{Cache, Platform};
+use super::port::{Cache, Ways};
 use super::ring::{Entry, Look, RingReader, RingWriter, passes, tag};
 use crate::word::{BlockArea, PUBLISH_FENCE, PublishFence, Span, Words};
 
@@ -95,7 +95,7 @@ pub(super) struct Outbox {
 
 impl Outbox {
     /// `counts` is the own statistics line, `theirs` the peer's control line.
-    pub(super) fn new<P: Platform>(
+    pub(super) fn new<W: Ways>(
         (ring, returns): (RingWriter, RingReader),
         (pool, has_replies): (BlockArea, bool),
         (mine, counts, theirs): (Words, Words, Words),
@@ -124,22 +124,17 @@ impl Outbox {
             filtered: 0,
         };
         for block in 0..pool.count() {
-            outbox.free::<P>(books, block);
+            outbox.free::<W>(books, block);
         }
         outbox
     }
 
     /// Takes every lent block back, and empties the ring for a session of one's own.
-    pub(super) fn reset<P: Platform>(
-        &mut self,
-        session: u32,
-        books: &mut [Block],
-        cache: &P::Cache,
-    ) {
+    pub(super) fn reset<W: Ways>(&mut self, session: u32, books: &mut [Block], cache: &W::Cache) {
         for block in 0..self.pool.count() {
             let state = self.book(books, block).map(|book| book.state);
             if matches!(state, Some(State::Lent)) {
-                self.free::<P>(books, block);
+                self.free::<W>(books, block);
             }
         }
         self.lent = 0;
@@ -148,7 +143,7 @@ impl Outbox {
             let Some(block) = self.next_answer(books) else {
                 break;
             };
-            self.free::<P>(books, block.0);
+            self.free::<W>(books, block.0);
         }
         self.tag = tag(session);
         self.ring.reset(cache);
@@ -190,37 +185,37 @@ impl Outbox {
 
     /// Takes a block for a packet of at least `min` bytes, leaving `reserve` free ones to others.
     #[inline]
-    pub(super) fn take<P: Platform>(
+    pub(super) fn take<W: Ways>(
         &mut self,
         books: &mut [Block],
         min: usize,
         reserve: u16,
-        cache: &P::Cache,
+        cache: &W::Cache,
     ) -> Result<(u16, Span), Denied> {
         // What the compiler knows of a copy it need not look at again.
         let pool = self.pool;
         if min > pool.size() as usize {
             return Err(self.is_too_large());
         }
-        let block = self.pop::<P>(books, reserve, State::Held, cache)?;
+        let block = self.pop::<W>(books, reserve, State::Held, cache)?;
         Ok((block, pool.for_writing(block)))
     }
 
     /// Takes the first free block out of the line.
     #[inline(always)]
-    fn pop<P: Platform>(
+    fn pop<W: Ways>(
         &mut self,
         books: &mut [Block],
         reserve: u16,
         state: State,
-        cache: &P::Cache,
+        cache: &W::Cache,
     ) -> Result<u16, Denied> {
-        if P::Cache::PREFETCHES && self.is_large && self.lent > 0 {
-            self.reclaim::<P>(books, self.free <= reserve, cache)?;
+        if W::Cache::PREFETCHES && self.is_large && self.lent > 0 {
+            self.reclaim::<W>(books, self.free <= reserve, cache)?;
         }
         // One more than is needed: the next, which the peer is told of.
-        if u32::from(self.free) <= u32::from(reserve) + u32::from(P::Cache::PREFETCHES) {
-            self.refill::<P>(books, reserve, cache)?;
+        if u32::from(self.free) <= u32::from(reserve) + u32::from(W::Cache::PREFETCHES) {
+            self.refill::<W>(books, reserve, cache)?;
         }
         let block = self.free_line.0;
         let book = self.own_book(books, block).ok_or(Denied::Full)?;
@@ -233,10 +228,10 @@ impl Outbox {
     /// Sees to it that the next block is there before it is asked for: after a message, while the peer
     /// is at it.
     #[inline(always)]
-    pub(super) fn top_up<P: Platform>(&mut self, books: &mut [Block], cache: &P::Cache) {
-        if P::Cache::PREFETCHES && self.free <= 1 && self.lent > 0 {
+    pub(super) fn top_up<W: Ways>(&mut self, books: &mut [Block], cache: &W::Cache) {
+        if W::Cache::PREFETCHES && self.free <= 1 && self.lent > 0 {
             let mut looks = 0;
-            while looks < RETURNS_PER_LINE && self.reclaim::<P>(books, false, cache) == Ok(true) {
+            while looks < RETURNS_PER_LINE && self.reclaim::<W>(books, false, cache) == Ok(true) {
                 looks += 1;
             }
         }
@@ -245,13 +240,13 @@ impl Outbox {
     /// Takes returns up, a line of them at once: taken one by one, each would be read while the peer
     /// writes the next into the same line.
     #[inline]
-    fn refill<P: Platform>(
+    fn refill<W: Ways>(
         &mut self,
         books: &mut [Block],
         reserve: u16,
-        cache: &P::Cache,
+        cache: &W::Cache,
     ) -> Result<(), Denied> {
-        let at_once = if P::Cache::PREFETCHES {
+        let at_once = if W::Cache::PREFETCHES {
             RETURNS_PER_LINE
         } else {
             0
@@ -259,7 +254,7 @@ impl Outbox {
         let mut looks = 0;
         // A line, and where that is not enough, as many as are missing.
         while looks < at_once || self.free <= reserve {
-            if !self.reclaim::<P>(books, self.free <= reserve, cache)? {
+            if !self.reclaim::<W>(books, self.free <= reserve, cache)? {
                 break;
             }
             looks += 1;
@@ -288,11 +283,11 @@ impl Outbox {
     }
 
     /// Takes a taken block back unsent. `false` where it was none.
-    pub(super) fn cancel<P: Platform>(&mut self, books: &mut [Block], block: u16) -> bool {
+    pub(super) fn cancel<W: Ways>(&mut self, books: &mut [Block], block: u16) -> bool {
         let state = self.book(books, block).map(|book| book.state);
         let held = matches!(state, Some(State::Held));
         if held {
-            self.free::<P>(books, block);
+            self.free::<W>(books, block);
         }
         held
     }
@@ -300,15 +295,15 @@ impl Outbox {
     /// Writes the entry of the first `len` bytes of a taken block; `false` where the receiver's
     /// filter does not let it through, and the block is free again. [`Outbox::flush`] shows it.
     #[inline]
-    pub(super) fn send<P: Platform>(
+    pub(super) fn send<W: Ways>(
         &mut self,
         books: &mut [Block],
         block: u16,
         len: usize,
-        cache: &P::Cache,
+        cache: &W::Cache,
     ) -> Result<bool, Denied> {
         if len > self.pool.size() as usize {
-            self.cancel::<P>(books, block);
+            self.cancel::<W>(books, block);
             return Err(Denied::TooLarge);
         }
         let len = len as u32;
@@ -317,53 +312,53 @@ impl Outbox {
             return Err(Denied::TooLarge);
         };
         book.state = State::Lent;
-        if P::USES.filters && self.filter.is_set() {
+        if W::USES.filters && self.filter.is_set() {
             // SAFETY: the block was held by who sends it, and is not written while it is looked at.
             let packet = unsafe { self.pool.for_reading(block, len).slice() };
             if !self.is_wanted(packet) {
-                self.free::<P>(books, block);
+                self.free::<W>(books, block);
                 return Ok(false);
             }
         }
-        self.lend::<P>(block, len, cache);
+        self.lend::<W>(block, len, cache);
         Ok(true)
     }
 
     /// [`Outbox::take`], [`Outbox::send`] and [`Outbox::flush`] at once, with a packet that is copied.
     /// Whether the receiver's filter lets it through, and whether the peer waits for it.
     #[inline(always)]
-    pub(super) fn post<P: Platform>(
+    pub(super) fn post<W: Ways>(
         &mut self,
         books: &mut [Block],
         packet: &[u8],
         reserve: u16,
         fence: PublishFence,
-        cache: &P::Cache,
+        cache: &W::Cache,
     ) -> Result<(bool, bool), Denied> {
         let pool = self.pool;
         if packet.len() > pool.size() as usize {
             return Err(self.is_too_large());
         }
-        let block = self.pop::<P>(books, reserve, State::Lent, cache)?;
-        if P::USES.filters && self.filter.is_set() && !self.is_wanted(packet) {
-            self.free::<P>(books, block);
-            return Ok((false, self.flush::<P>(fence, cache)));
+        let block = self.pop::<W>(books, reserve, State::Lent, cache)?;
+        if W::USES.filters && self.filter.is_set() && !self.is_wanted(packet) {
+            self.free::<W>(books, block);
+            return Ok((false, self.flush::<W>(fence, cache)));
         }
         let place = pool.for_writing(block);
         // SAFETY: the block was free a moment ago, and nobody else is told of it before the entry.
         unsafe { place.fill_from(packet) };
         let from = self.flushed;
-        let to = self.lend::<P>(block, packet.len() as u32, cache);
-        Ok((true, self.show::<P>(from, to, fence, cache)))
+        let to = self.lend::<W>(block, packet.len() as u32, cache);
+        Ok((true, self.show::<W>(from, to, fence, cache)))
     }
 
     /// Writes the entry of a block that is lent from now on. The position behind it.
     #[inline(always)]
-    fn lend<P: Platform>(&mut self, block: u16, len: u32, cache: &P::Cache) -> u32 {
+    fn lend<W: Ways>(&mut self, block: u16, len: u32, cache: &W::Cache) -> u32 {
         self.lent = self.lent.wrapping_add(1);
         // Where the peer answers in the block, nothing of it stays in this side's cache: written
         // back later, it would go over the answer.
-        let is_answered = P::USES.replies && self.has_replies;
+        let is_answered = W::USES.replies && self.has_replies;
         let written = if is_answered { self.size() } else { len };
         let (at, bytes) = self.pool.bytes(block, written);
         cache.clean(at, bytes);
@@ -371,9 +366,9 @@ impl Outbox {
             block,
             tag: self.tag,
             len,
-            flags: self.next::<P>() << NEXT_SHIFT,
+            flags: self.next::<W>() << NEXT_SHIFT,
         };
-        if P::USES.replies {
+        if W::USES.replies {
             self.last = block;
         }
         // Of a batch the first entry is shown last, by `flush`: until then the peer does not look at
@@ -390,8 +385,8 @@ impl Outbox {
     /// The block that is taken next if nothing comes back before, + 1; 0 where there is none, or none
     /// is fetched early.
     #[inline(always)]
-    fn next<P: Platform>(&self) -> u32 {
-        match P::Cache::PREFETCHES {
+    fn next<W: Ways>(&self) -> u32 {
+        match W::Cache::PREFETCHES {
             true => u32::from(self.free_line.0.wrapping_add(1)),
             false => 0,
         }
@@ -410,27 +405,21 @@ impl Outbox {
 
     /// Shows the peer what was sent since the last call; whether it waits for one of these packets.
     #[inline(always)]
-    pub(super) fn flush<P: Platform>(&mut self, fence: PublishFence, cache: &P::Cache) -> bool {
+    pub(super) fn flush<W: Ways>(&mut self, fence: PublishFence, cache: &W::Cache) -> bool {
         let (from, to) = (self.flushed, self.ring.at());
-        from != to && self.show::<P>(from, to, fence, cache)
+        from != to && self.show::<W>(from, to, fence, cache)
     }
 
     /// Shows the peer what lies between two positions.
     #[inline(always)]
-    fn show<P: Platform>(
-        &mut self,
-        from: u32,
-        to: u32,
-        fence: PublishFence,
-        cache: &P::Cache,
-    ) -> bool {
+    fn show<W: Ways>(&mut self, from: u32, to: u32, fence: PublishFence, cache: &W::Cache) -> bool {
         self.flushed = to;
         self.ring.show(from, cache);
         fence.run(PUBLISH_FENCE);
         let (at, len) = self.theirs.bytes();
         cache.invalidate(at, len);
         let wake = self.theirs.at(control::WAKE_PACKETS).get();
-        if P::USES.filters {
+        if W::USES.filters {
             self.filter.refresh(&self.theirs);
         }
         passes(wake, from, to)
@@ -439,13 +428,13 @@ impl Outbox {
     /// Takes up one return. `false` where there is none, or only a bad one and it is not `needed`:
     /// blocks that are free are not refused for it.
     #[inline]
-    pub(super) fn reclaim<P: Platform>(
+    pub(super) fn reclaim<W: Ways>(
         &mut self,
         books: &mut [Block],
         needed: bool,
-        cache: &P::Cache,
+        cache: &W::Cache,
     ) -> Result<bool, Violation> {
-        let look = match P::USES.replies {
+        let look = match W::USES.replies {
             true => self.returns.look::<true>(cache),
             false => self.returns.look::<false>(cache),
         };
@@ -465,11 +454,11 @@ impl Outbox {
         };
         self.lent = self.lent.wrapping_sub(1);
         // Without replies nobody would ever take an answer up.
-        let is_answer = P::USES.replies && self.has_replies && entry.flags & REPLY != 0;
+        let is_answer = W::USES.replies && self.has_replies && entry.flags & REPLY != 0;
         let kept = if is_answer {
-            self.keep_answer::<P>(books, entry)
+            self.keep_answer::<W>(books, entry)
         } else {
-            self.free::<P>(books, entry.block);
+            self.free::<W>(books, entry.block);
             Ok(true)
         };
         self.pass();
@@ -497,13 +486,13 @@ impl Outbox {
     }
 
     /// Puts an answer that has come back behind the others.
-    fn keep_answer<P: Platform>(
+    fn keep_answer<W: Ways>(
         &mut self,
         books: &mut [Block],
         entry: Entry,
     ) -> Result<bool, Violation> {
         if entry.len > self.pool.size() {
-            self.free::<P>(books, entry.block);
+            self.free::<W>(books, entry.block);
             return Err(Violation::Length);
         }
         if let Some(book) = self.book(books, entry.block) {
@@ -520,16 +509,16 @@ impl Outbox {
     }
 
     /// The oldest answer that nobody has taken: its block, which is then held, and its length.
-    pub(super) fn take_answer<P: Platform>(
+    pub(super) fn take_answer<W: Ways>(
         &mut self,
         books: &mut [Block],
-        cache: &P::Cache,
+        cache: &W::Cache,
     ) -> Result<Option<(u16, Span)>, Violation> {
         if let Some(start) = self.pool.start(self.last) {
             cache.prefetch(start);
         }
         // Returns without an answer may lie before it: as many as are lent, at most.
-        while self.answers.0 == NONE && self.reclaim::<P>(books, true, cache)? {}
+        while self.answers.0 == NONE && self.reclaim::<W>(books, true, cache)? {}
         Ok(self.next_answer(books).map(|(block, len)| {
             let (at, bytes) = self.pool.bytes(block, len);
             cache.invalidate(at, bytes);
@@ -566,9 +555,9 @@ impl Outbox {
     }
 
     #[inline]
-    fn free<P: Platform>(&mut self, books: &mut [Block], block: u16) {
+    fn free<W: Ways>(&mut self, books: &mut [Block], block: u16) {
         let (first, last) = self.free_line;
-        let goes_first = !P::Cache::PREFETCHES || self.is_large || first == NONE;
+        let goes_first = !W::Cache::PREFETCHES || self.is_large || first == NONE;
         let Some(book) = self.own_book(books, block) else {
             return;
         };
@@ -579,7 +568,7 @@ impl Outbox {
         } else if let Some(last) = self.own_book(books, last) {
             last.next = block;
         }
-        if P::Cache::PREFETCHES && !self.is_large {
+        if W::Cache::PREFETCHES && !self.is_large {
             self.free_line.1 = block;
         }
         self.free = self.free.wrapping_add(1);

@@ -1,9 +1,10 @@
 //! What follows from a configuration for one side. An end works it out when it opens; where flash is
 //! scarce, the compiler does, and the code for it is left out.
 
-use super::config::{Channel, Config, KIND_QUEUE, Role};
-use super::layout::{self, Parts, directory};
-use super::session::Identity;
+use super::config::{Channel, Config, Role};
+use super::directory::{self, DIRECTORY_WORDS};
+use super::identity::Identity;
+use super::layout::{self, Parts};
 
 /// A configuration as one side of it sees it, with all that follows from it.
 ///
@@ -68,9 +69,6 @@ pub struct ChannelPlan {
     pub(super) directory: [u32; DIRECTORY_WORDS],
 }
 
-/// Words of a directory entry.
-pub(super) const DIRECTORY_WORDS: usize = layout::DIRECTORY_ENTRY as usize / 4;
-
 impl ChannelPlan {
     /// The plans of all channels, for [`Plan::new`].
     ///
@@ -99,39 +97,7 @@ impl ChannelPlan {
         ChannelPlan {
             ours,
             theirs: layout::parts(config, role.peer(), index),
-            directory: words(channel, role, &ours),
+            directory: directory::words(channel, role, &ours),
         }
     }
-}
-
-/// What the directory in the segment of `role` says of a channel.
-pub(super) const fn words(channel: &Channel, role: Role, parts: &Parts) -> [u32; DIRECTORY_WORDS] {
-    let (pool, peer) = (channel.pool(role), channel.pool(role.peer()));
-    let mut words = [0; DIRECTORY_WORDS];
-    words[directory::ID] =
-        channel.id as u32 | (KIND_QUEUE as u32) << 16 | (channel.priority as u32) << 24;
-    words[directory::BLOCKS] =
-        pool.blocks as u32 | parts.ring_log2 << 16 | (channel.replies as u32) << 24;
-    words[directory::SIZE] = pool.size;
-    words[directory::TYPE] = channel.type_hash;
-    words[directory::CONTROL] = parts.control;
-    words[directory::STATISTICS] = parts.statistics;
-    words[directory::RING] = parts.ring;
-    words[directory::RETURNS] = parts.returns;
-    words[directory::POOL] = parts.pool;
-    words[directory::PEER_BLOCKS] = peer.blocks as u32 | parts.returns_log2 << 16;
-    words[directory::PEER_SIZE] = peer.size;
-    let (uuid, name) = (channel.uuid.to_le_bytes(), channel.name.0);
-    let mut at = 0;
-    while at < 4 {
-        words[directory::UUID + at] = word(&uuid, at);
-        words[directory::NAME + at] = word(&name, at);
-        at += 1;
-    }
-    words
-}
-
-const fn word(bytes: &[u8; 16], at: usize) -> u32 {
-    let at = 4 * (at & 3);
-    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }

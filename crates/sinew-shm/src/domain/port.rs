@@ -1,16 +1,10 @@
-//! What a system gives to a link: three small traits, and which types an end is made of.
+//! What a system gives to a link: three small traits.
 //!
 //! Porting to a new chip is implementing [`Doorbell`], and [`Cache`] where the sides do not see each
 //! other's caches, and [`HardwareLock`] where the chip has one. The page "Porting to a new SoC" of
 //! the book goes through it.
 
-use core::ops::Deref;
 use core::ptr::NonNull;
-
-use super::end::{End, Slot};
-use super::outbox::Block;
-use super::plan::Plan;
-use crate::lock::Lock;
 
 /// Tells the other side that there is something.
 ///
@@ -23,7 +17,7 @@ use crate::lock::Lock;
 /// * May be called from any context that uses the link, several at the same time.
 ///
 /// The other half is the system's: where the doorbell arrives (interrupt, signal, readable
-/// descriptor), it is cleared first, and then [`End::look`] is called.
+/// descriptor), it is cleared first, and then [`End::look`](super::End::look) is called.
 pub trait Doorbell {
     /// Rings.
     fn ring(&self);
@@ -120,57 +114,7 @@ pub trait HardwareLock {
     fn force_unlock(&self) -> bool;
 }
 
-/// The types an end is made of, bundled under one name.
-///
-/// For a microcontroller, with everything in statics (`mailbox` being its doorbell):
-///
-/// ```
-/// use sinew_shm::{CriticalSectionLock, domain::{Block, Coherent, Doorbell, Platform, Slot}};
-/// # struct Mailbox;
-/// # impl Doorbell for Mailbox { fn ring(&self) {} }
-/// struct Board;
-///
-/// impl Platform for Board {
-///     type Lock = CriticalSectionLock;
-///     type Doorbell = Mailbox;
-///     type Cache = Coherent;
-///     type Slots = [Slot; 2];    // channels
-///     type Blocks = [Block; 24]; // Config::blocks()
-/// }
-/// ```
-pub trait Platform: Sized {
-    /// What makes several contexts of this side one writer.
-    type Lock: Lock;
-    /// How the peer is rung.
-    type Doorbell: Doorbell;
-    /// Cache maintenance; [`Coherent`] where none is needed.
-    type Cache: Cache;
-    /// Room for the channels: an array or a vector.
-    type Slots: AsMut<[Slot]>;
-    /// Room for the books on the blocks: an array or a vector.
-    type Blocks: AsMut<[Block]>;
-
-    /// The configuration and the side, where they are constants and flash is scarce: the end is then
-    /// opened by [`End::open_planned`].
-    const PLAN: Option<Plan<'static>> = None;
-
-    /// What of the end is used. The rest is not linked.
-    const USES: Uses = Uses::ALL;
-
-    /// Whether this side can order memory for the peer's processor as well, see
-    /// [`Platform::barrier`]. It is offered to the peer, and used where both sides offer it.
-    fn offers_barrier(&self) -> bool {
-        false
-    }
-
-    /// A full barrier on this processor and on every one that runs the peer: the side that goes to
-    /// sleep pays for both, so that the side that sends needs no fence (membarrier(2) on Linux).
-    ///
-    /// A peer that offers it and does not do it loses its own wake-ups, nothing else.
-    fn barrier(&self) {}
-}
-
-/// What of an end is used, where flash is scarce: see [`Platform::USES`].
+/// What of an end is used, where flash is scarce: see [`Platform::USES`](super::Platform::USES).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Uses {
     /// Filters: of this side ([`Receiver::set_filter`](super::Receiver::set_filter)), and heeding the
@@ -197,16 +141,8 @@ impl Uses {
     };
 }
 
-/// How handles reach their end: `&End`, `&'static End`, `Rc<End>` or `Arc<End>`.
-pub trait EndRef: Deref<Target = End<Self::Platform>> + Clone {
-    /// What the end is made of.
-    type Platform: Platform;
-}
-
-impl<R, P> EndRef for R
-where
-    R: Deref<Target = End<P>> + Clone,
-    P: Platform,
-{
-    type Platform = P;
+/// What queues need to know of the platform that they are part of.
+pub(super) trait Ways {
+    type Cache: Cache;
+    const USES: Uses;
 }

@@ -8,9 +8,9 @@
 //!
 //! A look at the peer reads its session first and last, and counts only if both are the same.
 
-use super::config::{Config, MAJOR, MINOR, Role, Trust};
-use super::layout::{self, PROBE, directory, identity, life, session};
-use super::plan::{self, DIRECTORY_WORDS};
+use super::config::{MAJOR, MINOR};
+use super::identity::Identity;
+use super::layout::{self, PROBE, identity, life, session};
 use super::port::Cache;
 use super::{Difference, Field};
 use crate::word::{PublishFence, SESSION_LOAD, SESSION_STORE, Segment, Words};
@@ -303,144 +303,8 @@ impl Session {
     }
 }
 
-/// The two lines of a channel's directory entry.
-fn entry(segment: &Segment, index: usize) -> [Option<Words>; 2] {
-    let at = layout::DIRECTORY + index as u32 * layout::DIRECTORY_ENTRY;
-    [segment.words(at), segment.words(at + 64)]
-}
-
-/// Writes a channel's entry into the own directory.
-pub(super) fn write_directory(
-    mine: &Segment,
-    index: usize,
-    words: &[u32; DIRECTORY_WORDS],
-    cache: &impl Cache,
-) {
-    for (line, words) in entry(mine, index)
-        .into_iter()
-        .zip(words.as_chunks::<16>().0)
-    {
-        let Some(line) = line else { continue };
-        for (at, word) in words.iter().enumerate() {
-            line.at(at).set(*word);
-        }
-        clean(&line, cache);
-    }
-}
-
-/// What a directory entry is compared by, in this order.
-const FIELDS: [(Field, usize); 19] = {
-    use Field as F;
-    [
-        (F::Id, directory::ID),
-        (F::Blocks, directory::BLOCKS),
-        (F::Size, directory::SIZE),
-        (F::PeerBlocks, directory::PEER_BLOCKS),
-        (F::PeerSize, directory::PEER_SIZE),
-        (F::Type, directory::TYPE),
-        (F::Name, directory::NAME),
-        (F::Name, directory::NAME + 1),
-        (F::Name, directory::NAME + 2),
-        (F::Name, directory::NAME + 3),
-        (F::Uuid, directory::UUID),
-        (F::Uuid, directory::UUID + 1),
-        (F::Uuid, directory::UUID + 2),
-        (F::Uuid, directory::UUID + 3),
-        (F::Directory, directory::CONTROL),
-        (F::Directory, directory::STATISTICS),
-        (F::Directory, directory::RING),
-        (F::Directory, directory::RETURNS),
-        (F::Directory, directory::POOL),
-    ]
-};
-
-/// The first thing in which the directory of `role`, the peer, is not what this side expects.
-#[cold]
-pub(super) fn differs_in_directory(
-    config: &Config<'_>,
-    role: Role,
-    peer: &Segment,
-    cache: &impl Cache,
-) -> Option<Difference> {
-    config
-        .channels
-        .iter()
-        .enumerate()
-        .find_map(|(index, channel)| {
-            let ours = plan::words(channel, role, &layout::parts(config, role, index));
-            let lines = entry(peer, index);
-            lines
-                .iter()
-                .flatten()
-                .for_each(|line| invalidate(line, cache));
-            FIELDS.into_iter().find_map(|(field, at)| {
-                let line = lines.get(at / 16).copied().flatten()?;
-                let (ours, theirs) = (ours.get(at).copied()?, line.at(at % 16).get());
-                let (field, ours, theirs) = first_part(field, ours, theirs)?;
-                Some(Difference {
-                    field,
-                    channel: Some(channel.id),
-                    ours,
-                    theirs,
-                })
-            })
-        })
-}
-
-/// The first part of a word that differs, where it says several things.
-fn first_part(field: Field, ours: u32, theirs: u32) -> Option<(Field, u32, u32)> {
-    use Field as F;
-    let [low, third, high] = match field {
-        F::Id => [F::Id, F::Kind, F::Priority],
-        F::Blocks => [F::Blocks, F::Directory, F::Replies],
-        F::PeerBlocks => [F::PeerBlocks, F::Directory, F::Directory],
-        _ => return (ours != theirs).then_some((field, ours, theirs)),
-    };
-    let parts = [(low, 0, 0xFFFF), (third, 16, 0xFF), (high, 24, 0xFF)];
-    parts.into_iter().find_map(|(field, shift, mask)| {
-        let (ours, theirs) = (ours >> shift & mask, theirs >> shift & mask);
-        (ours != theirs).then_some((field, ours, theirs))
-    })
-}
-
-/// By what two sides recognise that they fit.
-#[derive(Clone, Copy)]
-pub(super) struct Identity {
-    hash: u32,
-    /// Of the own segment, and of the peer's, in bytes.
-    pub(super) len: u32,
-    pub(super) peer_len: u32,
-    shape: u32,
-    peer_shape: u32,
-}
-
-impl Identity {
-    /// That of a side; the configuration is one.
-    pub(super) const fn of(config: &Config<'_>, role: Role) -> Identity {
-        Identity {
-            hash: config.hash(),
-            len: layout::segment_len(config, role) as u32,
-            peer_len: layout::segment_len(config, role.peer()) as u32,
-            shape: shape(config, role),
-            peer_shape: shape(config, role.peer()),
-        }
-    }
-}
-
 const fn version() -> u32 {
     (MAJOR as u32) << 16 | MINOR as u32
-}
-
-const fn shape(config: &Config<'_>, role: Role) -> u32 {
-    let role = match role {
-        Role::First => 0,
-        Role::Second => 1,
-    };
-    let trust = match config.trust {
-        Trust::None => 0,
-        Trust::Mutual => 1,
-    };
-    u32::from_le_bytes([config.line_log2, role, config.channels.len() as u8, trust])
 }
 
 /// A session that the peer does not take for an earlier one: its low half, which entries carry, is

@@ -5,11 +5,19 @@ use super::super::inbox::Inbox;
 use super::super::layout;
 use super::super::outbox::{Block, Outbox};
 use super::super::plan::ChannelPlan;
-use super::super::port::{Cache, Platform};
+use super::super::port::{Cache, Ways};
 use super::super::ring::{RingReader, RingWriter};
-use super::Memory;
+use super::memory::Memory;
 use crate::waiters::{Waiters, Woken};
 use crate::word::{Segment, Words};
+
+/// Room for one channel.
+pub struct Slot(pub(super) Option<ChannelEnd>);
+
+impl Slot {
+    /// Nothing yet.
+    pub const EMPTY: Slot = Slot(None);
+}
 
 /// One side of a channel.
 pub(super) struct ChannelEnd {
@@ -32,7 +40,7 @@ pub(super) struct ChannelEnd {
 impl ChannelEnd {
     /// The own side of a channel, with its books from `start` on; `None` where the memory or the
     /// books do not suffice.
-    pub(super) fn new<P: Platform>(
+    pub(super) fn new<W: Ways>(
         channel: &Channel,
         plan: &ChannelPlan,
         role: Role,
@@ -67,7 +75,7 @@ impl ChannelEnd {
         let middle = start + usize::from(pool.blocks);
         let end = middle + usize::from(peer_pool.blocks);
         blocks.get_mut(start..end)?.fill(Block::NEW);
-        let outbox = Outbox::new::<P>(
+        let outbox = Outbox::new::<W>(
             (
                 RingWriter::new(memory.mine.ring(ours.ring, ours.ring_log2)?),
                 RingReader::new(memory.peer.ring(theirs.returns, theirs.returns_log2)?),
@@ -153,4 +161,15 @@ pub(super) enum Kind {
 
 impl Kind {
     pub(super) const ALL: [Kind; 3] = [Kind::Packet, Kind::Place, Kind::Reply];
+}
+
+/// What somebody waits for.
+#[derive(Clone, Copy)]
+pub(in super::super) enum What {
+    /// So many packets.
+    Packets(u32),
+    /// A place, with so many left free.
+    Place(u16),
+    /// An answer in an own block.
+    Reply,
 }

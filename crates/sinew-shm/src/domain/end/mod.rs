@@ -6,192 +6,34 @@
 //! A *pairing* is the time from one coming up to the next going down. Handles belong to one pairing
 //! (the next, where they were made while the link was down); after it they say why it is over.
 
-use super::config::{Channel, Config, ConfigError, Role, Trust};
+use super::Lost;
+use super::config::{Channel, Config, Role, Trust};
+use super::identity::Identity;
 use super::observe::{Link, Source};
 use super::plan::{ChannelPlan, Plan};
-use super::port::{Doorbell, Platform};
-use super::session::{self, Identity, Session};
-use super::{Difference, Lost, Violation};
+use super::port::Doorbell;
+use super::session::{self, Session};
 use crate::cell::Cell;
 use crate::lock::Lock;
 use crate::waiters::wake;
-use crate::word::{Line, Segment};
+use crate::word::Segment;
 
 mod channel;
 #[cfg(all(test, not(any(loom, miri))))]
 mod digest;
+mod memory;
+mod opening;
+mod platform;
 mod state;
 mod steps;
 
-use channel::{ChannelEnd, Kind};
+use channel::Kind;
+pub use channel::Slot;
+pub(super) use channel::What;
+pub use memory::Memory;
+pub use opening::{OpenError, Options, Parts, Status};
+pub use platform::Platform;
 use state::{After, Inner};
-pub(super) use steps::What;
-
-/// The memory of one side.
-pub struct Memory {
-    mine: Segment,
-    peer: Segment,
-    exchange: Option<Segment>,
-    /// Both sides are in this program.
-    is_local: bool,
-}
-
-impl Memory {
-    /// Memory that is shared with another program or core.
-    ///
-    /// # Safety
-    /// * `mine` and `exchange` can be written, `peer` can be read, as long as the [`End`] lives
-    ///   that is opened on this memory, and `mine` is the own segment of no other end.
-    /// * Nothing else in this program reads or writes any of them through references.
-    pub unsafe fn new(mine: Segment, peer: Segment, exchange: Option<Segment>) -> Memory {
-        Memory {
-            mine,
-            peer,
-            exchange,
-            is_local: false,
-        }
-    }
-
-    /// As [`Memory::new`], where both sides are in this program.
-    ///
-    /// # Safety
-    /// As there, and the peer's end is this program's own code too.
-    #[cfg(all(feature = "std", not(loom)))]
-    pub(crate) unsafe fn in_program(
-        mine: Segment,
-        peer: Segment,
-        exchange: Option<Segment>,
-    ) -> Memory {
-        Memory {
-            mine,
-            peer,
-            exchange,
-            is_local: true,
-        }
-    }
-
-    /// Memory for both sides of a link inside one program: the first side's, and the second's.
-    ///
-    /// Both sides are then this program's own code, so packets are read where they lie. `exchange`
-    /// is empty where no channel has replies.
-    pub fn pair(
-        first: &'static mut [Line],
-        second: &'static mut [Line],
-        exchange: &'static mut [Line],
-    ) -> (Memory, Memory) {
-        let (first, second) = (Segment::from_lines(first), Segment::from_lines(second));
-        let exchange = (!exchange.is_empty()).then(|| Segment::from_lines(exchange));
-        let memory = |mine, peer| Memory {
-            mine,
-            peer,
-            exchange,
-            is_local: true,
-        };
-        (memory(first, second), memory(second, first))
-    }
-}
-
-/// What is not part of the agreement: each side's own choice.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Options {
-    /// Milliseconds between two signs of life.
-    pub heartbeat: u32,
-    /// A peer without a sign of life for so many milliseconds is taken for dead; 0 for never. Several
-    /// times the peer's `heartbeat`, or it will be taken for dead while it lives.
-    pub silence: u32,
-    /// Whether a violation stops the link; else it is only counted.
-    pub faults: bool,
-}
-
-impl Default for Options {
-    /// A sign of life each 100 ms, no judgement by it, and violations stop the link.
-    fn default() -> Options {
-        Options {
-            heartbeat: 100,
-            silence: 0,
-            faults: true,
-        }
-    }
-}
-
-/// What an end is made of, besides memory and configuration.
-pub struct Parts<P: Platform> {
-    /// Rings the peer.
-    pub doorbell: P::Doorbell,
-    /// Cache maintenance.
-    pub cache: P::Cache,
-    /// What [`Platform::barrier`] needs.
-    pub platform: P,
-    /// Room for as many channels as the configuration has.
-    pub slots: P::Slots,
-    /// Room for [`Config::blocks`].
-    pub blocks: P::Blocks,
-}
-
-/// Why an end cannot be opened.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum OpenError {
-    /// The configuration is none.
-    Config(ConfigError),
-    /// A segment is shorter than the configuration needs: [`Config::segment_len`],
-    /// [`Config::exchange_len`].
-    Memory {
-        /// Bytes that are needed.
-        needed: usize,
-        /// Bytes that are there.
-        found: usize,
-    },
-    /// The configuration has channels with replies, and [`Platform::USES`] leaves them out.
-    Replies,
-    /// Fewer slots or blocks than [`Config::channels`] and [`Config::blocks`] need.
-    Room,
-}
-
-impl core::fmt::Display for OpenError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            OpenError::Config(error) => error.fmt(f),
-            OpenError::Memory { needed, found } => write!(
-                f,
-                "the memory has {found} bytes and the configuration needs {needed}: give it more, \
-                 or have fewer or smaller blocks"
-            ),
-            OpenError::Replies => f.write_str(
-                "the configuration has a channel with replies, and this end is built without them: \
-                 set Platform::USES, or take them out of the channel",
-            ),
-            OpenError::Room => f.write_str(
-                "the end has too few slots or blocks: as many as Config::channels and \
-                 Config::blocks() say",
-            ),
-        }
-    }
-}
-
-impl core::error::Error for OpenError {}
-
-/// How a link is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Status {
-    /// No peer is there, or it has not answered yet.
-    Waiting,
-    /// Packets go both ways.
-    Up,
-    /// The peer is there and does not fit.
-    Refused(Difference),
-    /// Stopped after a violation; see [`End::recover`].
-    Fault(Violation),
-    /// Closed by this side.
-    Closed,
-}
-
-/// Room for one channel.
-pub struct Slot(Option<ChannelEnd>);
-
-impl Slot {
-    /// Nothing yet.
-    pub const EMPTY: Slot = Slot(None);
-}
 
 /// One side of a link.
 pub struct End<P: Platform> {
@@ -515,11 +357,5 @@ impl<P: Platform> End<P> {
 impl<P: Platform> Drop for End<P> {
     fn drop(&mut self) {
         self.close();
-    }
-}
-
-impl From<ConfigError> for OpenError {
-    fn from(error: ConfigError) -> OpenError {
-        OpenError::Config(error)
     }
 }

@@ -1,16 +1,17 @@
 //! What the lock of an end guards: its session and its channels.
 
 use super::super::config::{Channel, Config, Role};
+use super::super::directory;
+use super::super::identity::Identity;
 use super::super::layout::statistics;
 use super::super::outbox::Block;
 use super::super::plan::ChannelPlan;
-use super::super::port::Platform;
-use super::super::session::{
-    Identity, Seen, Session, differs_in_directory, state, write_directory,
-};
+use super::super::session::{Seen, Session, state};
 use super::super::{Lost, Violation};
-use super::channel::{ChannelEnd, Kind};
-use super::{Memory, Options, Slot, Status};
+use super::channel::{ChannelEnd, Kind, Slot};
+use super::memory::Memory;
+use super::opening::{Options, Status};
+use super::platform::Platform;
 use crate::waiters::Woken;
 use crate::word::{JUDGE_FENCE, full_fence};
 
@@ -70,7 +71,7 @@ impl<P: Platform> Inner<P> {
         let mut books = 0;
         for (index, channel) in config.channels.iter().enumerate() {
             let plan = plans(channel, index)?;
-            write_directory(&self.memory.mine, index, &plan.directory, cache);
+            directory::write(&self.memory.mine, index, &plan.directory, cache);
             let end = ChannelEnd::new::<P>(
                 channel,
                 &plan,
@@ -160,7 +161,7 @@ impl<P: Platform> Inner<P> {
                 Some(_) => None,
                 None => {
                     let (config, peer) = (&self.config, self.role.peer());
-                    differs_in_directory(config, peer, &self.memory.peer, cache)
+                    directory::differs(config, peer, &self.memory.peer, cache)
                 }
             };
             let seen = self.session.look(&self.identity, name, cache);

@@ -6,24 +6,14 @@ use super::super::config::MAX_BLOCKS;
 use super::super::filter::Predicate;
 use super::super::inbox::{Copied, Received};
 use super::super::outbox::Denied;
-use super::super::port::{Doorbell, Platform};
+use super::super::port::Doorbell;
 use super::super::{Lost, Refused, Violation};
 use super::End;
-use super::channel::Kind;
+use super::channel::{Kind, What};
+use super::platform::Platform;
 use super::state::Inner;
 use crate::waiters::{Woken, wake};
 use crate::word::{SLEEP_FENCE, Span, full_fence};
-
-/// What somebody waits for.
-#[derive(Clone, Copy)]
-pub(in super::super) enum What {
-    /// So many packets.
-    Packets(u32),
-    /// A place, with so many left free.
-    Place(u16),
-    /// An answer in an own block.
-    Reply,
-}
 
 /// Why a call leaves the usual way.
 pub(super) enum Slow {

@@ -20,9 +20,8 @@ mod search;
 mod world;
 
 use super::config::{Channel, Config, Pool};
-use mutant::Mutant;
 use search::{Found, search};
-use world::Model;
+use world::{Model, Mutant};
 
 /// One block from the first side to the second, so that each ring has one place.
 const ONE: Config =

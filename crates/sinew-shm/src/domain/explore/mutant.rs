@@ -3,19 +3,7 @@
 use std::cell::Cell;
 
 use super::super::layout::{self, ENTRY, SESSION, session};
-use super::world::{Arena, Op, ROLES, World};
-
-/// What is left out of the protocol, to see whether the search finds it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Mutant {
-    None,
-    /// Rings are not emptied when a new session of the peer's is acknowledged.
-    Rings,
-    /// A side that opens takes its last session again.
-    Session,
-    /// A side that opens leaves its last acknowledgement.
-    Acknowledgement,
-}
+use super::world::{Arena, Mutant, Op, ROLES, World};
 
 /// Stores that a mutant does not make: to these addresses and lengths, of this value or of any.
 #[derive(Clone, Copy)]

@@ -7,9 +7,8 @@ use std::vec::Vec;
 
 use super::super::config::{Config, Role};
 use super::super::outbox::Block;
-use super::super::port::{Coherent, Platform, Silent};
-use super::super::{End, Memory, Options, Parts, Slot, Status};
-use super::mutant::Mutant;
+use super::super::port::{Coherent, Silent};
+use super::super::{End, Memory, Options, Parts, Platform, Slot, Status};
 use crate::lock::Unshared;
 use crate::word::trial::{Trial, under};
 use crate::word::{Line, Segment, Span};
@@ -27,6 +26,18 @@ pub(super) struct Model {
     /// Whether the memory of a side that opens is cleared before, as at the reset of a chip.
     pub(super) forgets: bool,
     pub(super) mutant: Mutant,
+}
+
+/// What is left out of the protocol, to see whether the search finds it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Mutant {
+    None,
+    /// Rings are not emptied when a new session of the peer's is acknowledged.
+    Rings,
+    /// A side that opens takes its last session again.
+    Session,
+    /// A side that opens leaves its last acknowledgement.
+    Acknowledgement,
 }
 
 /// A call.

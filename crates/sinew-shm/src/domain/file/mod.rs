@@ -28,7 +28,8 @@ use std::path::{Path, PathBuf};
 use std::string::String;
 use std::vec::Vec;
 
-use super::config::{Channel, Config, ConfigError, Role, Trust};
+use super::check::ConfigError;
+use super::config::{Channel, Config, Role, Trust};
 use super::observe::{Link, Source};
 
 mod read;

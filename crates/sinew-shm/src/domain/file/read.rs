@@ -7,7 +7,8 @@ use std::vec::Vec;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::super::config::{Channel, ConfigError, MAX_BLOCKS, MAX_SIZE, Name, Pool, Trust};
+use super::super::check::ConfigError;
+use super::super::config::{Channel, MAX_BLOCKS, MAX_SIZE, Name, Pool, Trust};
 use super::{LinkFile, Problem};
 
 /// What is wrong, and in which line.

@@ -1,0 +1,105 @@
+//! What an end is opened with, what stands against it, and how it then is.
+
+use super::super::check::ConfigError;
+use super::super::{Difference, Violation};
+use super::platform::Platform;
+
+/// What is not part of the agreement: each side's own choice.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// Milliseconds between two signs of life.
+    pub heartbeat: u32,
+    /// A peer without a sign of life for so many milliseconds is taken for dead; 0 for never. Several
+    /// times the peer's `heartbeat`, or it will be taken for dead while it lives.
+    pub silence: u32,
+    /// Whether a violation stops the link; else it is only counted.
+    pub faults: bool,
+}
+
+impl Default for Options {
+    /// A sign of life each 100 ms, no judgement by it, and violations stop the link.
+    fn default() -> Options {
+        Options {
+            heartbeat: 100,
+            silence: 0,
+            faults: true,
+        }
+    }
+}
+
+/// What an end is made of, besides memory and configuration.
+pub struct Parts<P: Platform> {
+    /// Rings the peer.
+    pub doorbell: P::Doorbell,
+    /// Cache maintenance.
+    pub cache: P::Cache,
+    /// What [`Platform::barrier`] needs.
+    pub platform: P,
+    /// Room for as many channels as the configuration has.
+    pub slots: P::Slots,
+    /// Room for [`Config::blocks`](crate::domain::Config::blocks).
+    pub blocks: P::Blocks,
+}
+
+/// Why an end cannot be opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OpenError {
+    /// The configuration is none.
+    Config(ConfigError),
+    /// A segment is shorter than the configuration needs: [`Config::segment_len`](crate::domain::Config::segment_len),
+    /// [`Config::exchange_len`](crate::domain::Config::exchange_len).
+    Memory {
+        /// Bytes that are needed.
+        needed: usize,
+        /// Bytes that are there.
+        found: usize,
+    },
+    /// The configuration has channels with replies, and [`Platform::USES`] leaves them out.
+    Replies,
+    /// Fewer slots or blocks than [`Config::channels`](crate::domain::Config::channels) and [`Config::blocks`](crate::domain::Config::blocks) need.
+    Room,
+}
+
+impl core::fmt::Display for OpenError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            OpenError::Config(error) => error.fmt(f),
+            OpenError::Memory { needed, found } => write!(
+                f,
+                "the memory has {found} bytes and the configuration needs {needed}: give it more, \
+                 or have fewer or smaller blocks"
+            ),
+            OpenError::Replies => f.write_str(
+                "the configuration has a channel with replies, and this end is built without them: \
+                 set Platform::USES, or take them out of the channel",
+            ),
+            OpenError::Room => f.write_str(
+                "the end has too few slots or blocks: as many as Config::channels and \
+                 Config::blocks() say",
+            ),
+        }
+    }
+}
+
+impl core::error::Error for OpenError {}
+
+impl From<ConfigError> for OpenError {
+    fn from(error: ConfigError) -> OpenError {
+        OpenError::Config(error)
+    }
+}
+
+/// How a link is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Status {
+    /// No peer is there, or it has not answered yet.
+    Waiting,
+    /// Packets go both ways.
+    Up,
+    /// The peer is there and does not fit.
+    Refused(Difference),
+    /// Stopped after a violation; see [`End::recover`](super::End::recover).
+    Fault(Violation),
+    /// Closed by this side.
+    Closed,
+}

@@ -1,0 +1,62 @@
+//! Which types an end is made of.
+
+use super::super::outbox::Block;
+use super::super::plan::Plan;
+use super::super::port::{Cache, Doorbell, Uses, Ways};
+use super::channel::Slot;
+use crate::lock::Lock;
+
+/// The types an end is made of, bundled under one name.
+///
+/// For a microcontroller, with everything in statics (`mailbox` being its doorbell):
+///
+/// ```
+/// use sinew_shm::{CriticalSectionLock, domain::{Block, Coherent, Doorbell, Platform, Slot}};
+/// # struct Mailbox;
+/// # impl Doorbell for Mailbox { fn ring(&self) {} }
+/// struct Board;
+///
+/// impl Platform for Board {
+///     type Lock = CriticalSectionLock;
+///     type Doorbell = Mailbox;
+///     type Cache = Coherent;
+///     type Slots = [Slot; 2];    // channels
+///     type Blocks = [Block; 24]; // Config::blocks()
+/// }
+/// ```
+pub trait Platform: Sized {
+    /// What makes several contexts of this side one writer.
+    type Lock: Lock;
+    /// How the peer is rung.
+    type Doorbell: Doorbell;
+    /// Cache maintenance; [`Coherent`](crate::domain::Coherent) where none is needed.
+    type Cache: Cache;
+    /// Room for the channels: an array or a vector.
+    type Slots: AsMut<[Slot]>;
+    /// Room for the books on the blocks: an array or a vector.
+    type Blocks: AsMut<[Block]>;
+
+    /// The configuration and the side, where they are constants and flash is scarce: the end is then
+    /// opened by [`End::open_planned`](super::End::open_planned).
+    const PLAN: Option<Plan<'static>> = None;
+
+    /// What of the end is used. The rest is not linked.
+    const USES: Uses = Uses::ALL;
+
+    /// Whether this side can order memory for the peer's processor as well, see
+    /// [`Platform::barrier`]. It is offered to the peer, and used where both sides offer it.
+    fn offers_barrier(&self) -> bool {
+        false
+    }
+
+    /// A full barrier on this processor and on every one that runs the peer: the side that goes to
+    /// sleep pays for both, so that the side that sends needs no fence (membarrier(2) on Linux).
+    ///
+    /// A peer that offers it and does not do it loses its own wake-ups, nothing else.
+    fn barrier(&self) {}
+}
+
+impl<P: Platform> Ways for P {
+    type Cache = <P as Platform>::Cache;
+    const USES: Uses = <P as Platform>::USES;
+}
