@@ -45,7 +45,7 @@ pub fn spread(
 pub fn print(rows: &[Row]) {
     for row in rows {
         println!(
-            "{:<24} {:<17} {:>9} {:<18} {}",
+            "{:<28} {:<17} {:>9} {:<21} {}",
             row.case,
             row.figure,
             number(row.value),

@@ -7,9 +7,11 @@
 //!   `bench/results/shm.csv`. `--quick` takes 20 s and writes nothing, `--only TEXT` as well and takes
 //!   only the cases with the text in their names, `--calls` measures only single calls.
 //!   `sinew-bench shm-child` is its second process, `sinew-bench shm-calls NAME N` what callgrind runs.
-//! * `sinew-bench counts [--gate]`: instructions per call and per byte, by callgrind; with `--gate`
-//!   it fails above the limits of [`counts::CASES`].
-//! * `sinew-bench case NAME N`: runs one counted case N times; what callgrind runs.
+//! * `sinew-bench counts [--gate]`: instructions per call and per byte, and those of `steps`, by
+//!   callgrind; with `--gate` it fails above the limits of [`counts::CASES`] and of the steps.
+//! * `sinew-bench steps`: instructions of each step of a domain link, as a rule and at worst.
+//! * `sinew-bench case NAME N`, `sinew-bench step NAME N`: runs one counted case N times; what
+//!   callgrind runs.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;
@@ -21,6 +23,7 @@ mod nohop;
 mod ring;
 mod shm;
 mod startup;
+mod steps;
 mod talk;
 
 fn main() -> ExitCode {
@@ -36,10 +39,14 @@ fn main() -> ExitCode {
         ["shm", "--calls"] => shm::per_call().map(|rows| shm::print_calls(&rows)),
         ["shm-calls", name, n] => shm::calls(name, n.parse().unwrap_or(0)),
         ["shm-child"] => shm::child(),
-        ["counts"] => counts::run(false).map(drop),
-        ["counts", "--gate"] => counts::run(true).map(drop),
+        ["counts"] => all_counts(false),
+        ["counts", "--gate"] => all_counts(true),
+        ["steps"] => steps::check(false),
+        ["step", name, n] => steps::run(name, n.parse().unwrap_or(0)),
         ["case", name, n] => cases::run(name, n.parse().unwrap_or(0)),
-        _ => Err("usage: sinew-bench rpc | shm [--quick] | counts [--gate] | case NAME N".into()),
+        _ => Err(
+            "usage: sinew-bench rpc | shm [--quick] | counts [--gate] | steps | case NAME N".into(),
+        ),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -60,6 +67,14 @@ fn rpc() -> Result<()> {
     csv::print(&rows);
     rows.extend(counts::run(false)?);
     csv::write("rpc", &rows)
+}
+
+fn all_counts(gate: bool) -> Result<()> {
+    let counts = counts::run(gate);
+    // Both are shown, whatever the first says.
+    let steps = steps::check(gate);
+    counts?;
+    steps
 }
 
 fn shm(effort: shm::Effort) -> Result<Vec<csv::Row>> {
