@@ -12,7 +12,7 @@ use sinew::link::{Rx, Tx};
 use sinew::rpc::{CallError, Status};
 use sinew_demo::{KindsAnswers, Num, cache, exercise_async, exercise_kinds_async, kinds};
 use sinew_io::tokio::{AsyncClient, connect, serve};
-use sinew_io::{Link, threads};
+use sinew_io::{Link, shm, threads};
 use support::*;
 
 async fn all_kinds(client: &AsyncClient, items: u32) {
@@ -62,9 +62,28 @@ async fn many_tasks_share_a_client() {
 
 #[tokio::test]
 async fn client_and_server_in_one_runtime_thread() {
-    let server = server();
     let (near, far) = threads::link();
-    let (near, far) = (near.split(), far.split());
+    near_calls_far(near.split(), far.split()).await;
+}
+
+#[tokio::test]
+async fn client_and_server_share_memory_in_one_runtime_thread() {
+    let (near, far) = shm::threads::link().unwrap();
+    near_calls_far(near.split(), far.split()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn client_and_server_share_memory_in_two_runtime_threads() {
+    let (near, far) = shm::threads::link().unwrap();
+    near_calls_far(near.split(), far.split()).await;
+}
+
+async fn near_calls_far<T, R>(near: (T, R), far: (T, R))
+where
+    T: Tx + Send + 'static,
+    R: Rx + Send + 'static,
+{
+    let server = server();
     let served = tokio::spawn({
         let server = server.clone();
         async move { serve(&server, far.0, far.1, 1).await }
@@ -115,6 +134,23 @@ async fn every_call_has_a_deadline_and_ends_with_the_link() {
     tokio::task::yield_now().await;
     drop(peer);
     assert_eq!(patient.await.unwrap(), Err(CallError::Closed));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_over_shared_memory_end_with_the_thread_that_serves_them() {
+    let (near, far) = shm::threads::link().unwrap();
+    let (tx, rx) = far.split();
+    let served = tokio::spawn(async move { serve(&server(), tx, rx, 1).await });
+    let (tx, rx) = near.split();
+    let client = AsyncClient::over(Box::new(tx), Box::new(rx), None, 1);
+    let client = client.with_timeout(Duration::from_secs(3600));
+    let mut echo = kinds::AsyncClient(&client).echo_all().await.unwrap();
+    echo.send(&Num { n: 7 }).await.unwrap();
+    assert_eq!(echo.next().await, Ok(Some(Num { n: 7 })));
+    served.abort();
+    assert_eq!(echo.next().await, Err(CallError::Closed));
+    let late = kinds::AsyncClient(&client).double(&Num { n: 1 }).await;
+    assert_eq!(late, Err(CallError::Closed));
 }
 
 /// A task that nobody runs; its references are counted.
