@@ -11,8 +11,12 @@ use std::time::Duration;
 use sinew::link::{Rx, Tx};
 use sinew::rpc::{CallError, Status};
 use sinew_demo::{KindsAnswers, Num, cache, exercise_async, exercise_kinds_async, kinds};
+use sinew_io::shm::config::{CHANNEL, calls};
+use sinew_io::shm::process::ProcessLink;
 use sinew_io::tokio::{AsyncClient, connect, serve};
 use sinew_io::{Link, shm, threads};
+use sinew_shm::domain::Role;
+use sinew_shm::linux::link;
 use support::*;
 
 async fn all_kinds(client: &AsyncClient, items: u32) {
@@ -41,7 +45,13 @@ async fn all_kinds_over_every_carrier() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_tasks_share_a_client() {
-    let (_server, listening) = listen("tcp");
+    for kind in ["tcp", "shm"] {
+        share(kind).await;
+    }
+}
+
+async fn share(kind: &str) {
+    let (_server, listening) = listen(kind);
     let client = connect(listening.endpoint()).await.unwrap();
     let tasks: Vec<_> = (0..32)
         .map(|task| {
@@ -151,6 +161,23 @@ async fn calls_over_shared_memory_end_with_the_thread_that_serves_them() {
     assert_eq!(echo.next().await, Err(CallError::Closed));
     let late = kinds::AsyncClient(&client).double(&Num { n: 1 }).await;
     assert_eq!(late, Err(CallError::Closed));
+}
+
+/// The peer may take a side without one for dead.
+#[tokio::test]
+async fn idle_link_over_shared_memory_gives_its_sign_of_life() {
+    let heartbeat = Duration::from_millis(5);
+    let mut options = link::Options::default();
+    options.end.heartbeat = 5;
+    let (near, far) = link::Link::pair(calls(64), options).unwrap();
+    let near = ProcessLink::new(near, CHANNEL, Duration::ZERO).unwrap();
+    let _halves = near.split().unwrap();
+    let seen = far.end().observe();
+    let beats = || seen.side(Role::First).unwrap().heartbeat;
+    let before = beats();
+    while beats() < before + 5 {
+        tokio::time::sleep(heartbeat).await;
+    }
 }
 
 /// A task that nobody runs; its references are counted.
