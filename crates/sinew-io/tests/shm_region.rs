@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use sinew_demo::{cache, exercise};
+use sinew_demo::{cache, exercise, exercise_async};
 use sinew_io::serve::ListenError;
 use sinew_io::shm::config::{CHANNEL, calls};
 use sinew_io::shm::process::ProcessLink;
@@ -86,6 +86,21 @@ fn a_core_that_shares_memory_is_called_as_often_as_somebody_comes() {
         drop(client);
         core.join().unwrap();
     }
+}
+
+#[tokio::test]
+async fn a_core_that_shares_memory_is_called_by_tasks() {
+    let board = Board::new(64);
+    let core = board.serve(64);
+    let client = sinew_io::tokio::connect(&board.endpoint(64)).await.unwrap();
+    for value in 0..100 {
+        let called = exercise_async(&mut cache::AsyncClient(&client), value).await;
+        assert_eq!(called, Ok(value));
+    }
+    drop(client);
+    tokio::task::spawn_blocking(|| core.join().unwrap())
+        .await
+        .unwrap();
 }
 
 #[test]
