@@ -64,6 +64,29 @@ pub fn receive(meter: &mut Meter) -> Result<()> {
     })
 }
 
+/// Take, copy and send in one.
+pub fn post(meter: &mut Meter) -> Result<()> {
+    let ends = World::of_blocks(BLOCKS)?.up()?;
+    meter.rounds(|meter| {
+        meter.count(|| ends.tx.send(&[0; SIZE])).map_err(told)?;
+        ends.receive(1)
+    })
+}
+
+/// Receive, copy and release in one.
+pub fn receive_into(meter: &mut Meter) -> Result<()> {
+    let ends = World::of_blocks(BLOCKS)?.up()?;
+    let mut bytes = [0; SIZE];
+    meter.rounds(|meter| {
+        ends.send(1)?;
+        let len = meter.count(|| ends.rx.receive_into(&mut bytes));
+        match len.map_err(told)? {
+            Some(SIZE) => Ok(()),
+            other => Err(told(other)),
+        }
+    })
+}
+
 pub fn receive_nothing(meter: &mut Meter) -> Result<()> {
     let ends = World::of_blocks(BLOCKS)?.up()?;
     meter.rounds(|meter| {

@@ -26,7 +26,7 @@ pub fn take_with_reserve(meter: &mut Meter) -> Result<()> {
 }
 
 /// Packets that were sent before their sender saw that nobody wants them.
-pub fn receive_unwanted(meter: &mut Meter) -> Result<()> {
+pub fn receive_unwanted(meter: &mut Meter, copies: bool) -> Result<()> {
     let ends = World::of_blocks(MANY)?.up()?;
     meter.rounds(|meter| {
         for _ in 0..MANY {
@@ -34,7 +34,15 @@ pub fn receive_unwanted(meter: &mut Meter) -> Result<()> {
         }
         ends.rx.set_filter(NONE);
         ends.tx.flush();
-        receive_none(meter, &ends)?;
+        match copies {
+            true => {
+                let received = meter.count(|| ends.rx.receive_into(&mut [0; SIZE]));
+                received
+                    .map_err(told)?
+                    .map_or(Ok(()), |len| Err(told(len)))?;
+            }
+            false => receive_none(meter, &ends)?,
+        }
         // The sender takes a wish up when it shows something: what is wanted in both cases.
         ends.rx.set_filter(Predicate::All);
         let mut place = ends.place()?;
