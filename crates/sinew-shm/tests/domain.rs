@@ -419,6 +419,30 @@ fn a_filter_drops_at_the_sender_what_the_receiver_does_not_want() {
 }
 
 #[test]
+fn a_filter_that_let_nothing_through_is_taken_back() {
+    let (first, second) = up(ONE);
+    let (there, here) = (
+        Sender::new(&first, 1).unwrap(),
+        Receiver::new(&second, 1).unwrap(),
+    );
+    here.set_filter(Predicate::Matches {
+        offset: 0,
+        mask: 0xFF,
+        value: 7,
+    });
+    assert_eq!(there.send(&[1, 0, 0, 0]), Ok(true));
+    assert!(here.receive().unwrap().is_none());
+    assert_eq!(there.send(&[1, 0, 0, 0]), Ok(false));
+    // Nothing is shown meanwhile, and so no flush looks at the wish.
+    here.set_filter(Predicate::All);
+    assert_eq!(there.send(&[2, 0, 0, 0]), Ok(true));
+    let place = there.place(4).unwrap();
+    assert_eq!(place.send(4), Ok(true));
+    let packet = here.receive().unwrap().unwrap();
+    assert_eq!(packet.trusted().unwrap(), [2, 0, 0, 0]);
+}
+
+#[test]
 fn a_place_is_not_sent_to_a_peer_that_has_ended() {
     let (first, second) = up(ONE);
     let there = Sender::new(&first, 1).unwrap();

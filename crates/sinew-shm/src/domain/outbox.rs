@@ -315,7 +315,7 @@ impl Outbox {
         if W::USES.filters && self.filter.is_set() {
             // SAFETY: the block was held by who sends it, and is not written while it is looked at.
             let packet = unsafe { self.pool.for_reading(block, len).slice() };
-            if !self.is_wanted(packet) {
+            if !self.is_wanted(packet, cache) {
                 self.free::<W>(books, block);
                 return Ok(false);
             }
@@ -340,7 +340,7 @@ impl Outbox {
             return Err(self.is_too_large());
         }
         let block = self.pop::<W>(books, reserve, State::Lent, cache)?;
-        if W::USES.filters && self.filter.is_set() && !self.is_wanted(packet) {
+        if W::USES.filters && self.filter.is_set() && !self.is_wanted(packet, cache) {
             self.free::<W>(books, block);
             return Ok((false, self.flush::<W>(fence, cache)));
         }
@@ -393,8 +393,13 @@ impl Outbox {
     }
 
     /// Whether the receiver wants the packet.
+    ///
+    /// The wish is looked at here as well: where nothing passes, [`Outbox::flush`] never does.
     #[cold]
-    fn is_wanted(&mut self, packet: &[u8]) -> bool {
+    fn is_wanted(&mut self, packet: &[u8], cache: &impl Cache) -> bool {
+        let (at, len) = self.theirs.bytes();
+        cache.invalidate(at, len);
+        self.filter.refresh(&self.theirs);
         let is_wanted = self.filter.passes(packet);
         if !is_wanted {
             self.filtered = self.filtered.wrapping_add(1);
