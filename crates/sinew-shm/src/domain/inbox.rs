@@ -136,6 +136,16 @@ impl Inbox {
         self.pool.size()
     }
 
+    /// Packets that one call looks at, past those that its filter does not let through.
+    #[inline(always)]
+    pub(super) fn looks<W: Ways>(&self) -> u16 {
+        if W::USES.filters {
+            self.pool.count()
+        } else {
+            1
+        }
+    }
+
     /// Takes up one packet, and holds its block.
     #[inline]
     pub(super) fn receive<W: Ways>(

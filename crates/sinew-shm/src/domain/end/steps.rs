@@ -2,7 +2,6 @@
 
 use core::task::Waker;
 
-use super::super::config::MAX_BLOCKS;
 use super::super::filter::Predicate;
 use super::super::inbox::{Copied, Received};
 use super::super::outbox::Denied;
@@ -194,7 +193,7 @@ impl<P: Platform> End<P> {
             let (channel, blocks) = inner.channel(usize::from(slot)).ok_or(Slow::Look)?;
             let mut was_filtered = false;
             // Past packets that are not wanted: no more than blocks.
-            for _ in 0..MAX_BLOCKS {
+            for _ in 0..channel.inbox.looks::<P>() {
                 let received = channel.inbox.receive::<P>(blocks, &self.cache);
                 match received.map_err(Slow::Violation)? {
                     Received::Packet(block, bytes) => {
@@ -246,7 +245,7 @@ impl<P: Platform> End<P> {
             let (channel, blocks) = inner.channel(usize::from(slot)).ok_or(Slow::Look)?;
             let mut found = None;
             // Past packets that are not wanted: no more than blocks.
-            for _ in 0..MAX_BLOCKS {
+            for _ in 0..channel.inbox.looks::<P>() {
                 let copied = channel.inbox.receive_into::<P>(blocks, out, &self.cache);
                 match copied.map_err(Slow::Violation)? {
                     Copied::Packet(len) => {
