@@ -4,9 +4,9 @@
 //! already, of this session, and not longer than a block. A bad entry is consumed and reported.
 
 use super::Violation;
+use super::books::{Block, State};
 use super::filter::{Filter, Predicate};
 use super::layout::{NEXT_SHIFT, REPLY, control, statistics};
-use super::outbox::{Block, State};
 use super::port::{Cache, Ways};
 use super::ring::{Entry, Look, RingReader, RingWriter, passes, tag};
 use crate::word::{BlockArea, PublishFence, RETURN_LOOK_FENCE, Span, Words};

@@ -33,6 +33,7 @@
 //! goes (sealed memfds, an MMU, an MPU), with [`Trust::None`]. With [`Trust::Mutual`] a peer can
 //! change bytes under a reader. Session numbers catch accidents, not attackers.
 
+mod books;
 mod check;
 mod config;
 mod crc;
@@ -56,6 +57,7 @@ mod region;
 mod ring;
 mod session;
 
+pub use books::Block;
 pub use check::ConfigError;
 pub use config::{
     Channel, Config, MAJOR, MAX_BLOCKS, MAX_CHANNELS, MAX_SIZE, MINOR, Name, Pool, Role, Trust,
@@ -65,7 +67,6 @@ pub use filter::Predicate;
 pub use halves::{Incoming, Outgoing};
 pub use handles::{EndRef, Packet, Place, Receiver, Reply, Sender};
 pub use layout::BELL;
-pub use outbox::Block;
 pub use plan::{ChannelPlan, Plan};
 pub use port::{Cache, Coherent, Doorbell, HardwareLock, Silent, Uses};
 pub use region::{Region, Span};

@@ -1,9 +1,10 @@
 //! One side of a channel: both halves, and who waits.
 
+use super::super::books::Block;
 use super::super::config::{Channel, Role};
 use super::super::inbox::Inbox;
 use super::super::layout;
-use super::super::outbox::{Block, Outbox};
+use super::super::outbox::Outbox;
 use super::super::plan::ChannelPlan;
 use super::super::port::{Cache, Ways};
 use super::super::ring::{RingReader, RingWriter};

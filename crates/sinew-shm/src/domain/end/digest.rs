@@ -1,6 +1,6 @@
 //! What a side knows in private, for the exploration of the protocol's states.
 
-use super::super::outbox::State;
+use super::super::books::State;
 use super::{End, Platform, Status};
 
 /// The private state of an end with one channel: everything that a later call depends on.

@@ -1,6 +1,6 @@
 //! Which types an end is made of.
 
-use super::super::outbox::Block;
+use super::super::books::Block;
 use super::super::plan::Plan;
 use super::super::port::{Cache, Doorbell, Uses, Ways};
 use super::channel::Slot;

@@ -1,10 +1,10 @@
 //! What the lock of an end guards: its session and its channels.
 
+use super::super::books::Block;
 use super::super::config::{Channel, Config, Role};
 use super::super::directory;
 use super::super::identity::Identity;
 use super::super::layout::statistics;
-use super::super::outbox::Block;
 use super::super::plan::ChannelPlan;
 use super::super::session::{Seen, Session, state};
 use super::super::{Lost, Violation};

@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 
 use super::super::config::{Channel, Config, Pool, Role};
 use super::super::layout::{IDENTITY, SESSION, identity, session};
-use super::super::outbox::Block;
+use super::super::books::Block;
 use super::super::port::{Coherent, Silent};
 use super::super::session::state;
 use super::super::{Difference, End, Field, Memory, Options, Parts, Slot, Status};

@@ -5,8 +5,8 @@ use std::cell::Cell;
 use std::mem::ManuallyDrop;
 use std::vec::Vec;
 
+use super::super::books::Block;
 use super::super::config::{Config, Role};
-use super::super::outbox::Block;
 use super::super::port::{Coherent, Silent};
 use super::super::{End, Memory, Options, Parts, Platform, Slot, Status};
 use crate::lock::Unshared;

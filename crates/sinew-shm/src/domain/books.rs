@@ -1,0 +1,31 @@
+//! What a side notes on each block, in private memory.
+
+/// The books on one block, of either side.
+#[derive(Clone, Copy, Debug)]
+pub struct Block {
+    pub(super) state: State,
+    /// The block behind in the line of the free ones, or in that of the answered ones.
+    pub(super) next: u16,
+    /// Bytes of an answer.
+    pub(super) len: u32,
+}
+
+impl Block {
+    /// Of a block that nobody has used.
+    pub const NEW: Block = Block {
+        state: State::Free,
+        next: NONE,
+        len: 0,
+    };
+}
+
+/// Where a block is. Of the peer's blocks: `Held` is with us, anything else is not.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum State {
+    Free,
+    Held,
+    Lent,
+    Answered,
+}
+
+pub(super) const NONE: u16 = u16::MAX;

@@ -1,0 +1,109 @@
+//! What the handles ask of their end: one locked step each, and what comes after it without the lock.
+
+use super::super::outbox::Denied;
+use super::super::{Lost, Refused, Violation};
+use super::End;
+use super::platform::Platform;
+
+mod receiving;
+mod sending;
+mod waiting;
+
+/// Why a call leaves the usual way.
+pub(super) enum Slow {
+    /// Nothing is there: look whether the peer is.
+    Look,
+    TooLarge,
+    Violation(Violation),
+}
+
+impl From<Denied> for Slow {
+    fn from(denied: Denied) -> Slow {
+        match denied {
+            Denied::Full => Slow::Look,
+            Denied::TooLarge => Slow::TooLarge,
+            Denied::Violation(violation) => Slow::Violation(violation),
+        }
+    }
+}
+
+impl<P: Platform> End<P> {
+    /// The slot of a channel, and the pairing that a handle made now belongs to.
+    pub(in crate::domain) fn find(&self, id: u16) -> Option<(u16, u32)> {
+        self.locked(|inner| {
+            let pairing = inner.pairing;
+            let mut slots = inner.slots.as_mut().iter().flat_map(|slot| &slot.0);
+            let at = slots.position(|channel| channel.id == id)?;
+            Some((at as u16, pairing))
+        })
+    }
+
+    /// Bytes of an own block, and of one of the peer's.
+    pub(in crate::domain) fn sizes(&self, slot: u16) -> (u32, u32) {
+        self.locked(|inner| {
+            let channel = inner.channel(usize::from(slot));
+            channel.map_or((0, 0), |(channel, ..)| {
+                (channel.outbox.size(), channel.inbox.size())
+            })
+        })
+    }
+
+    /// Whether a pairing is the present one, and the peer is still in it, or ended in it: then it
+    /// has written nothing since to what it sent.
+    #[inline]
+    pub(in crate::domain) fn is_current(&self, pairing: u32) -> bool {
+        self.locked(|inner| inner.live == pairing && inner.session.is_same_pairing(&self.cache))
+    }
+
+    /// The pairing to which a handle belongs from now on. One of which only the rest was read ends.
+    pub fn renew(&self) -> u32 {
+        let (after, pairing) = self.locked(|inner| {
+            let after = match inner.rest {
+                Some(lost) => inner.give_up(lost, self.is_trusted, &self.cache),
+                None => Default::default(),
+            };
+            (after, inner.pairing)
+        });
+        self.after(&after);
+        pairing
+    }
+
+    /// Why there is no block, or a packet did not go.
+    #[cold]
+    fn refused(&self, slot: u16, pairing: u32, slow: Slow) -> Refused {
+        if matches!(slow, Slow::TooLarge) {
+            return Refused::TooLarge;
+        }
+        // What the peer has not been shown it cannot give back.
+        self.flush(slot);
+        match self.slow(slot, pairing, slow) {
+            Err(lost) => Refused::Lost(lost),
+            Ok(()) if self.locked(|inner| inner.live == pairing && inner.is_draining) => {
+                Refused::Lost(Lost::Closed)
+            }
+            Ok(()) => Refused::Full,
+        }
+    }
+
+    /// Whatever is not the usual: a link that is not up, a violation. `Ok`: there is nothing now.
+    #[cold]
+    fn slow(&self, slot: u16, pairing: u32, slow: Slow) -> Result<(), Lost> {
+        let cache = &self.cache;
+        let (after, result) = self.locked(|inner| {
+            let after = match slow {
+                Slow::Violation(violation) => {
+                    let mut after = inner.judge((slot, pairing), violation, self.is_trusted, cache);
+                    // A packet that is too long goes back.
+                    after.ring |= inner.flush_returns(slot, cache);
+                    after
+                }
+                _ => inner.step(self.is_trusted, cache),
+            };
+            // What is left of an ended peer may be on another channel.
+            let result = inner.check(pairing).and(inner.rest.map_or(Ok(()), Err));
+            (after, result)
+        });
+        self.after(&after);
+        result
+    }
+}

@@ -1,0 +1,179 @@
+//! The own blocks: which are free, and which is taken next.
+
+use super::super::books::{Block, NONE, State};
+use super::super::layout::statistics;
+use super::super::port::{Cache, Ways};
+use super::{Denied, Outbox};
+use crate::word::Span;
+
+/// Returns that are taken up at once.
+const RETURNS_PER_LINE: u32 = 4;
+
+impl Outbox {
+    /// Takes a block for a packet of at least `min` bytes, leaving `reserve` free ones to others.
+    #[inline]
+    pub(in crate::domain) fn take<W: Ways>(
+        &mut self,
+        books: &mut [Block],
+        min: usize,
+        reserve: u16,
+        cache: &W::Cache,
+    ) -> Result<(u16, Span), Denied> {
+        // What the compiler knows of a copy it need not look at again.
+        let pool = self.pool;
+        if min > pool.size() as usize {
+            return Err(self.is_too_large());
+        }
+        let block = self.pop::<W>(books, reserve, State::Held, cache)?;
+        Ok((block, pool.for_writing(block)))
+    }
+
+    /// Takes the first free block out of the line.
+    #[inline(always)]
+    pub(super) fn pop<W: Ways>(
+        &mut self,
+        books: &mut [Block],
+        reserve: u16,
+        state: State,
+        cache: &W::Cache,
+    ) -> Result<u16, Denied> {
+        if W::Cache::PREFETCHES && self.is_large && self.lent > 0 {
+            self.reclaim::<W>(books, self.free <= reserve, cache)?;
+        }
+        // One more than is needed: the next, which the peer is told of.
+        if u32::from(self.free) <= u32::from(reserve) + u32::from(W::Cache::PREFETCHES) {
+            self.refill::<W>(books, reserve, cache)?;
+        }
+        let block = self.free_line.0;
+        let book = self.own_book(books, block).ok_or(Denied::Full)?;
+        self.free_line.0 = book.next;
+        book.state = state;
+        self.free = self.free.wrapping_sub(1);
+        Ok(block)
+    }
+
+    /// Sees to it that the next block is there before it is asked for: after a message, while the peer
+    /// is at it.
+    #[inline(always)]
+    pub(in crate::domain) fn top_up<W: Ways>(&mut self, books: &mut [Block], cache: &W::Cache) {
+        if W::Cache::PREFETCHES && self.free <= 1 && self.lent > 0 {
+            let mut looks = 0;
+            while looks < RETURNS_PER_LINE && self.reclaim::<W>(books, false, cache) == Ok(true) {
+                looks += 1;
+            }
+        }
+    }
+
+    /// Takes returns up, a line of them at once: taken one by one, each would be read while the peer
+    /// writes the next into the same line.
+    #[inline]
+    pub(super) fn refill<W: Ways>(
+        &mut self,
+        books: &mut [Block],
+        reserve: u16,
+        cache: &W::Cache,
+    ) -> Result<(), Denied> {
+        let at_once = if W::Cache::PREFETCHES {
+            RETURNS_PER_LINE
+        } else {
+            0
+        };
+        let mut looks = 0;
+        // A line, and where that is not enough, as many as are missing.
+        while looks < at_once || self.free <= reserve {
+            if !self.reclaim::<W>(books, self.free <= reserve, cache)? {
+                break;
+            }
+            looks += 1;
+        }
+        match self.free > reserve {
+            true => Ok(()),
+            false => Err(self.is_full()),
+        }
+    }
+
+    #[cold]
+    pub(super) fn is_full(&mut self) -> Denied {
+        if self.pool.count() == 0 {
+            return self.is_too_large();
+        }
+        self.full = self.full.wrapping_add(1);
+        self.counts.at(statistics::FULL).set(self.full);
+        Denied::Full
+    }
+
+    #[cold]
+    pub(super) fn is_too_large(&mut self) -> Denied {
+        self.too_large = self.too_large.wrapping_add(1);
+        self.counts.at(statistics::TOO_LARGE).set(self.too_large);
+        Denied::TooLarge
+    }
+
+    /// Takes a taken block back unsent. `false` where it was none.
+    pub(in crate::domain) fn cancel<W: Ways>(&mut self, books: &mut [Block], block: u16) -> bool {
+        let state = self.book(books, block).map(|book| book.state);
+        let held = matches!(state, Some(State::Held));
+        if held {
+            self.free::<W>(books, block);
+        }
+        held
+    }
+
+    /// Blocks that can be taken without a look at the returns.
+    pub(in crate::domain) fn room(&self) -> u16 {
+        self.free
+    }
+
+    #[inline]
+    pub(super) fn free<W: Ways>(&mut self, books: &mut [Block], block: u16) {
+        let (first, last) = self.free_line;
+        let goes_first = !W::Cache::PREFETCHES || self.is_large || first == NONE;
+        let Some(book) = self.own_book(books, block) else {
+            return;
+        };
+        book.state = State::Free;
+        book.next = if goes_first { first } else { NONE };
+        if goes_first {
+            self.free_line.0 = block;
+        } else if let Some(last) = self.own_book(books, last) {
+            last.next = block;
+        }
+        if W::Cache::PREFETCHES && !self.is_large {
+            self.free_line.1 = block;
+        }
+        self.free = self.free.wrapping_add(1);
+    }
+
+    /// Every block is in exactly one place, and the counts say so.
+    pub(in crate::domain) fn check(&self, books: &[Block]) -> bool {
+        let all = self.first..self.first + usize::from(self.pool.count());
+        let books = books.get(all).unwrap_or_default();
+        let count = |state| books.iter().filter(|book| book.state == state).count();
+        let (mut in_line, mut at) = (0, self.free_line.0);
+        while let Some(book) = books.get(usize::from(at)) {
+            in_line += 1;
+            at = book.next;
+            if book.state != State::Free || in_line > books.len() {
+                return false;
+            }
+        }
+        in_line == usize::from(self.free)
+            && in_line == count(State::Free)
+            && count(State::Lent) == usize::from(self.lent)
+    }
+
+    /// The book on a block of this pool, in the books on all blocks.
+    #[inline(always)]
+    pub(super) fn book<'a>(&self, books: &'a mut [Block], block: u16) -> Option<&'a mut Block> {
+        if block >= self.pool.count() {
+            return None;
+        }
+        books.get_mut(self.first + usize::from(block))
+    }
+
+    /// As `book`, of a block that private memory names.
+    #[inline(always)]
+    pub(super) fn own_book<'a>(&self, books: &'a mut [Block], block: u16) -> Option<&'a mut Block> {
+        books.get_mut(self.first + usize::from(block))
+    }
+}
