@@ -1,20 +1,19 @@
 //! Listens where an endpoint says, and starts a thread for each link.
 
 use std::fmt;
-use std::fs;
 use std::io;
 use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::FileTypeExt;
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use sinew::rpc::Service;
 use sinew_shm::linux::exchange::ExchangeError;
-use sinew_shm::linux::link::{LinkError, Listener};
+use sinew_shm::linux::link::{LinkError, Listener, connected};
+use sinew_shm::linux::place::SocketPath;
 
 use super::control::Control;
 use super::{Server, udp};
@@ -188,11 +187,11 @@ impl<S: Service + Send + 'static, const CALLS: usize> Server<S, CALLS> {
                 })
             }
             Address::Unix(path) => {
-                let listener = bind_unix(path).map_err(fail)?;
-                let path = RemovedAtEnd(path.clone());
+                let (listener, place) = bind_unix(path).map_err(fail)?;
                 listener.set_nonblocking(true).map_err(fail)?;
                 Box::new(move || {
-                    let _path = path;
+                    // Goes before the listener.
+                    let _place = place;
                     let accept = || {
                         let link = open::unix_link(listener.accept()?.0, &at)?;
                         Ok(server.job(&inner, link, at.channel))
@@ -317,21 +316,12 @@ impl<S: Service + Send + 'static, const CALLS: usize> Server<S, CALLS> {
 }
 
 /// Binds a socket at this path; one that an ended server has left behind is replaced.
-fn bind_unix(path: &Path) -> io::Result<UnixListener> {
-    let is_socket = fs::symlink_metadata(path).is_ok_and(|it| it.file_type().is_socket());
-    if is_socket
-        && UnixStream::connect(path)
-            .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
-    {
-        fs::remove_file(path)?;
-    }
-    UnixListener::bind(path)
-}
-
-struct RemovedAtEnd(PathBuf);
-
-impl Drop for RemovedAtEnd {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
+fn bind_unix(path: &Path) -> io::Result<(UnixListener, SocketPath)> {
+    let is_refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+    SocketPath::bind(
+        path,
+        || UnixListener::bind(path),
+        // Of the other kind, so that it never waits for a place in the queue of a server.
+        || connected(path, Duration::ZERO).is_err_and(is_refused),
+    )
 }

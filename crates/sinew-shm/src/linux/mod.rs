@@ -7,6 +7,7 @@
 //! | [`memfd`] | sealed segments: fixed size, one writer |
 //! | [`fds`] | one message with descriptors over a unix socket |
 //! | [`exchange`] | two processes check each other and trade their segments |
+//! | [`place`] | where a socket listens in the file system |
 //! | [`bell`] | doorbells: socket byte, eventfd, futex; waiting with a time limit and notice of death |
 //! | [`barrier`] | the asymmetric fence |
 //! | `role` | who is which side in a region |
@@ -23,6 +24,7 @@ pub mod fds;
 pub mod link;
 pub mod map;
 pub mod memfd;
+pub mod place;
 pub mod process;
 pub mod region;
 mod role;

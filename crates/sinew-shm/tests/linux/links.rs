@@ -705,3 +705,29 @@ fn link_is_not_up_with_a_peer_that_has_ended() {
         assert_eq!(first.up_within(FOREVER), closed, "{doorbell:?}");
     }
 }
+
+#[test]
+fn of_listeners_that_begin_at_the_same_time_one_gets_the_path() {
+    let path = file("race");
+    for _ in 0..200 {
+        drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+        let bind = || Listener::bind(&path).ok();
+        let bound = thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(bind)).collect();
+            let bound = threads.into_iter().filter_map(|it| it.join().unwrap());
+            bound.collect::<Vec<_>>()
+        });
+        assert_eq!(bound.len(), 1);
+    }
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_listener_that_ends_leaves_the_path_to_another_one() {
+    let path = file("left-to-another");
+    let first = Listener::bind(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let _second = Listener::bind(&path).unwrap();
+    drop(first);
+    assert!(path.exists());
+}

@@ -2,13 +2,12 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 use std::vec::Vec;
 
 use rustix::event::PollFlags;
-use rustix::fs::FileType;
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen,
@@ -20,6 +19,7 @@ use super::{Link, LinkError, Options};
 use crate::domain::{Config, Role};
 use crate::linux::Deadline;
 use crate::linux::exchange::{self, Accepted};
+use crate::linux::place::SocketPath;
 use crate::linux::process::offer;
 use crate::lock::Lock;
 
@@ -28,8 +28,9 @@ use crate::lock::Lock;
 ///
 /// The path is removed when it is dropped.
 pub struct Listener {
+    /// Goes before the socket.
+    _place: SocketPath,
     socket: OwnedFd,
-    path: PathBuf,
     shown: Mutex<Vec<Weak<[OwnedFd; 2]>>>,
 }
 
@@ -38,10 +39,10 @@ impl Listener {
     /// is an error.
     pub fn bind(path: impl AsRef<Path>) -> Result<Listener, LinkError> {
         let path = path.as_ref();
-        let socket = bound(path).map_err(|error| LinkError::Socket(error.into()))?;
+        let (socket, place) = bound(path).map_err(LinkError::Socket)?;
         Ok(Listener {
+            _place: place,
             socket,
-            path: path.into(),
             shown: Mutex::default(),
         })
     }
@@ -110,33 +111,20 @@ impl AsFd for Listener {
     }
 }
 
-impl Drop for Listener {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
-    }
-}
-
-fn bound(path: &Path) -> Result<OwnedFd, Errno> {
+fn bound(path: &Path) -> io::Result<(OwnedFd, SocketPath)> {
     let address = SocketAddrUnix::new(path)?;
     // So that `accept` never waits for somebody who went again.
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let make = || socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None);
-    let socket = make()?;
-    match bind(&socket, &address) {
-        // Nobody listens at the socket that is there.
-        Err(Errno::ADDRINUSE)
-            if is_socket(path) && connect(make()?, &address) == Err(Errno::CONNREFUSED) =>
-        {
-            rustix::fs::unlink(path)?;
-            bind(&socket, &address)?;
-        }
-        done => done?,
-    }
-    listen(&socket, 64)?;
-    Ok(socket)
-}
-
-fn is_socket(path: &Path) -> bool {
-    rustix::fs::lstat(path)
-        .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Socket)
+    let listening = || {
+        let socket = make()?;
+        bind(&socket, &address)?;
+        listen(&socket, 64)?;
+        Ok(socket)
+    };
+    let is_dead = || {
+        let refused = |socket| connect(socket, &address) == Err(Errno::CONNREFUSED);
+        make().is_ok_and(refused)
+    };
+    SocketPath::bind(path, listening, is_dead)
 }
