@@ -18,7 +18,7 @@ use sinew_io::link::{Link as _, Want};
 use sinew_io::serve::Listening;
 use sinew_io::shm::process::ProcessLink;
 use sinew_io::{Address, ConnectError, Endpoint, Server, connect, open, shm};
-use sinew_shm::linux::exchange::{self, Field, TIMEOUT};
+use sinew_shm::linux::exchange::{self, ExchangeError, Field, TIMEOUT};
 use sinew_shm::linux::link::{Link, Options};
 use support::*;
 
@@ -145,7 +145,7 @@ fn server_that_says(bytes: &'static [u8]) -> PathBuf {
 #[test]
 fn server_of_something_else_is_named_as_such() {
     let error = fails(&at(&server_that_says(b""), ""));
-    assert!(matches!(error, ConnectError::NoServer(_)), "{error}");
+    assert!(matches!(error, ConnectError::HungUp(_)), "{error}");
     for words in [&b"220 ready"[..], &[0; 64], &[0xFF; 64]] {
         let error = fails(&at(&server_that_says(words), ""));
         assert!(
@@ -153,6 +153,67 @@ fn server_of_something_else_is_named_as_such() {
             "{error}"
         );
     }
+}
+
+#[test]
+fn server_without_descriptors_is_told_from_one_that_does_not_fit() {
+    const REFUSAL: [u8; 64] = {
+        let mut bytes = [0; 64];
+        let head = *b"sinewdom\x01";
+        let mut at = 0;
+        while at < head.len() {
+            bytes[at] = head[at];
+            at += 1;
+        }
+        (bytes[40], bytes[44]) = (16, 24);
+        bytes
+    };
+    let error = fails(&at(&server_that_says(&REFUSAL), ""));
+    assert!(matches!(error, ConnectError::Trouble(..)), "{error}");
+    assert!(error.to_string().contains("ulimit -n"), "{error}");
+}
+
+#[test]
+fn client_for_whom_no_thread_is_left_is_told_that_there_are_too_many() {
+    let server = Server::<_, 8>::with_capacities(services(), 1);
+    let listening = server.listen(&fresh_endpoint("shm")).unwrap();
+    // As many as have a thread, and say nothing.
+    let silent: Vec<_> = (0..9).map(|_| connected(path_of(&listening))).collect();
+    for _ in 0..20 {
+        let error = fails(listening.endpoint());
+        assert!(matches!(error, ConnectError::Busy(_)), "{error}");
+        let socket = connected(path_of(&listening));
+        let error = exchange::observe(socket, TIMEOUT).unwrap_err();
+        assert!(
+            matches!(error, ExchangeError::RefusedByPeer(refusal) if refusal.field == Field::Busy),
+            "{error}"
+        );
+    }
+    assert_eq!(server.refused(), 40);
+    drop(silent);
+    until(|| match connect(listening.endpoint()) {
+        Ok(client) => exercise(&mut cache::Client(&client), 3) == Ok(3),
+        Err(_) => false,
+    });
+}
+
+#[test]
+fn observers_that_stay_leave_threads_for_clients() {
+    let server = Server::<_, 8>::with_capacities(services(), 1);
+    let listening = server.listen(&fresh_endpoint("shm")).unwrap();
+    let look = || exchange::observe(connected(path_of(&listening)), TIMEOUT);
+    let mut staying: Vec<_> = (0..4).map(|_| look().unwrap()).collect();
+    for _ in 0..9 {
+        let error = look().unwrap_err();
+        assert!(
+            matches!(error, ExchangeError::RefusedByPeer(refusal) if refusal.field == Field::Busy),
+            "{error}"
+        );
+    }
+    let client = connect(listening.endpoint()).unwrap();
+    assert_eq!(exercise(&mut cache::Client(&client), 5), Ok(5));
+    staying.pop();
+    until(|| look().is_ok());
 }
 
 #[test]

@@ -123,6 +123,7 @@ fn a_core_that_does_not_run_has_no_doorbell() {
     std::fs::remove_file(&board.socket).unwrap();
     let error = open(&board.endpoint(64)).err().expect("an error");
     assert!(matches!(error, ConnectError::NoServer(_)), "{error}");
+    assert!(error.to_string().contains("at the doorbell"), "{error}");
 }
 
 #[test]

@@ -14,6 +14,7 @@ use std::time::Duration;
 use rustix::net::sockopt;
 use sinew::link::{Rx, Tx};
 use sinew_shm::linux::exchange::Refusal;
+use sinew_shm::linux::link::connected_stream;
 
 use crate::bytes::ByteLink;
 use crate::client::Client;
@@ -25,7 +26,7 @@ use crate::udp::UdpLink;
 mod exec;
 pub mod serial;
 
-/// How long a connection over TCP may take to come about.
+/// How long a connection may take to come about.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Bytes that the kernel keeps per direction. Few, so that an urgent packet does not wait behind a
 /// bulk stream; the kernel doubles it.
@@ -43,6 +44,11 @@ pub enum ConnectError {
     NoHost(Endpoint, io::Error),
     /// Nobody listens there, or there is no such file.
     NoServer(Endpoint),
+    /// The process at the path hung up before the link was there: it is ending, or is no server of
+    /// links over shared memory.
+    HungUp(Endpoint),
+    /// The server could not do its part: why.
+    Trouble(Endpoint, io::Error),
     /// The connection did not come about in time.
     TimedOut(Endpoint),
     /// The operating system refuses access.
@@ -71,8 +77,24 @@ impl fmt::Display for ConnectError {
                     "{at}: the host name has no address ({error}): check its spelling"
                 )
             }
-            ConnectError::NoServer(at) => match at.address {
-                Address::Serial(..) => write!(
+            ConnectError::HungUp(at) => write!(
+                f,
+                "{at}: the process there hung up: it is ending, or is no server of links over \
+                 shared memory; look at it, and try again"
+            ),
+            ConnectError::Trouble(at, error) => write!(
+                f,
+                "{at}: the server could not do its part ({error}): {}",
+                remedy(error).unwrap_or("look at its process")
+            ),
+            ConnectError::NoServer(at) => match (&at.doorbell, &at.address) {
+                (Some(bell), _) => write!(
+                    f,
+                    "{at}: there is no such file, or nobody listens at the doorbell {}: start the \
+                     core or emulator that has both, or check the paths",
+                    bell.socket.display()
+                ),
+                (_, Address::Serial(..)) => write!(
                     f,
                     "{at}: there is no such device: check the cable and the path (`ls /dev/tty*`)"
                 ),
@@ -125,7 +147,10 @@ impl fmt::Display for ConnectError {
                 "{at}: the two sides do not fit ({refusal}): give both the same mtu or link \
                  file, and build both from the same release"
             ),
-            ConnectError::Io(at, error) => write!(f, "{at}: {error}"),
+            ConnectError::Io(at, error) => match remedy(error) {
+                Some(remedy) => write!(f, "{at}: {error}: {remedy}"),
+                None => write!(f, "{at}: {error}"),
+            },
         }
     }
 }
@@ -147,7 +172,8 @@ impl ConnectError {
         let at = at.clone();
         match error.kind() {
             ConnectionRefused | NotFound => ConnectError::NoServer(at),
-            TimedOut => ConnectError::TimedOut(at),
+            // Nobody took the connection up.
+            TimedOut | WouldBlock => ConnectError::TimedOut(at),
             PermissionDenied => ConnectError::Permission(at),
             ResourceBusy => ConnectError::Busy(at),
             _ => match Errno::from_io_error(&error) {
@@ -158,6 +184,21 @@ impl ConnectError {
             },
         }
     }
+}
+
+/// What to do about an error of the operating system that says nothing of the peer.
+pub fn remedy(error: &io::Error) -> Option<&'static str> {
+    use rustix::io::Errno;
+    Some(match Errno::from_io_error(error)? {
+        Errno::MFILE | Errno::NFILE => "raise its limit of open files (`ulimit -n`)",
+        Errno::NOMEM | Errno::NOSPC => "free memory, or choose fewer or smaller blocks",
+        Errno::NAMETOOLONG => "choose a shorter path: that of a socket has at most 107 bytes",
+        Errno::NOTDIR => "check the path: a part of it is no folder",
+        Errno::ISDIR => "check the path: it is a folder",
+        Errno::LOOP => "check the path: its symbolic links go round in a circle",
+        Errno::ROFS => "choose a folder that can be written",
+        _ => return None,
+    })
 }
 
 /// A blocking client over the link that the endpoint names.
@@ -212,7 +253,8 @@ pub(crate) fn open_bytes(endpoint: &Endpoint) -> Result<ByteLink, ConnectError> 
     let &Endpoint { framing, mtu, .. } = endpoint;
     match &endpoint.address {
         Address::Tcp(host, port) => tcp_link(open_tcp(endpoint, host, *port)?, endpoint),
-        Address::Unix(path) => UnixStream::connect(path).and_then(|it| unix_link(it, endpoint)),
+        Address::Unix(path) => connected_stream(path, CONNECT_TIMEOUT)
+            .and_then(|socket| unix_link(socket.into(), endpoint)),
         Address::Serial(path, baud) => {
             let line = serial::open(path, *baud).map_err(|error| match error {
                 serial::SerialError::Baud => ConnectError::Baud(endpoint.clone(), *baud),
@@ -312,6 +354,27 @@ fn open_udp(endpoint: &Endpoint, host: &str, port: u16) -> Result<UdpSocket, Con
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn server_that_takes_nobody_up_is_called_silent() {
+        let at: Endpoint = "shm:/x".parse().unwrap();
+        let error = ConnectError::new(&at, rustix::io::Errno::AGAIN.into());
+        assert!(matches!(error, ConnectError::TimedOut(_)), "{error}");
+    }
+
+    #[test]
+    fn want_of_descriptors_and_a_long_path_have_their_remedies() {
+        let text = |at: String| {
+            let at: Endpoint = at.parse().unwrap();
+            let error = ConnectError::new(&at, rustix::io::Errno::MFILE.into());
+            assert!(error.to_string().contains("ulimit -n"), "{error}");
+            open(&at).err().unwrap().to_string()
+        };
+        for kind in ["shm", "unix"] {
+            let text = text(format!("{kind}:/{}", "x".repeat(200)));
+            assert!(text.contains("at most 107 bytes"), "{text}");
+        }
+    }
 
     #[test]
     fn tcp_link_notices_a_peer_that_vanishes() {

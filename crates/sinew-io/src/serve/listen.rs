@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use sinew::rpc::Service;
-use sinew_shm::linux::exchange::ExchangeError;
+use sinew_shm::linux::exchange::{ExchangeError, Field, Refusal, turn_away};
 use sinew_shm::linux::link::{LinkError, Listener, connected};
 use sinew_shm::linux::place::SocketPath;
 
@@ -34,8 +34,15 @@ const BACKLOG: i32 = 4096;
 /// said yet what they want, or that are being refused.
 const SPARE: usize = 8;
 
-/// What is done with one who has connected.
-type Job = Box<dyn FnOnce() + Send>;
+/// What is done with one who has connected, in a thread of its own; or without waiting, where there
+/// is none left for it.
+type Job = Box<dyn FnOnce(Room) + Send>;
+
+/// Whether there is a thread.
+enum Room {
+    Free,
+    None,
+}
 
 /// Why an endpoint cannot be served.
 pub enum ListenError {
@@ -180,7 +187,12 @@ impl<S: Service + Send + 'static, const CALLS: usize> Server<S, CALLS> {
                         let socket = listener.take()?;
                         let (server, control) = (server.clone(), inner.clone());
                         let (at, shown) = (at.clone(), shown.clone());
-                        let job = move || server.serve_shm(&control, socket, (&at, chosen), &shown);
+                        let job = move |room| match room {
+                            Room::Free => {
+                                server.serve_shm(&control, socket, (&at, chosen), &shown);
+                            }
+                            Room::None => turn_away(socket, Refusal::of(Field::Busy)),
+                        };
                         Ok(Box::new(job) as Job)
                     };
                     server.accept(&inner, listener.as_fd(), accept);
@@ -257,10 +269,11 @@ impl<S: Service + Send + 'static, const CALLS: usize> Server<S, CALLS> {
     fn start(&self, job: Job, threads: usize) -> Option<JoinHandle<()>> {
         if threads >= self.max_links() + SPARE {
             self.refuse();
+            job(Room::None);
             return None;
         }
         let thread = thread::Builder::new().name("sinew-link".into());
-        let started = thread.spawn(job);
+        let started = thread.spawn(|| job(Room::Free));
         if started.is_err() {
             self.refuse();
         }
@@ -269,7 +282,10 @@ impl<S: Service + Send + 'static, const CALLS: usize> Server<S, CALLS> {
 
     fn job(&self, control: &Arc<Control>, mut link: ByteLink, channel: u32) -> Job {
         let (server, control) = (self.clone(), control.clone());
-        Box::new(move || server.serve_one(&control, &mut link, channel))
+        Box::new(move |room| match room {
+            Room::Free => server.serve_one(&control, &mut link, channel),
+            Room::None => {}
+        })
     }
 
     /// Whoever has connected to the socket of shared memory: a client, or an observer.
@@ -293,7 +309,7 @@ impl<S: Service + Send + 'static, const CALLS: usize> Server<S, CALLS> {
                 Ok(mut link) => self.serve_one(control, &mut link, at.channel),
                 Err(_) => self.refuse(),
             },
-            Ok(Greeted::Observer(socket)) => {
+            Ok(Greeted::Observer(socket, _looks)) => {
                 // The observer sees by the hang-up that this server has ended.
                 let mut sleeper = Sleeper::default();
                 control.during(sleeper.waker(), || {

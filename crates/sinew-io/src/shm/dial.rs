@@ -5,6 +5,8 @@ use std::path::Path;
 
 use sinew_shm::linux::exchange::{ExchangeError, Field, TIMEOUT};
 use sinew_shm::linux::link::{Link, LinkError, Options};
+use sinew_shm::linux::map::MapError;
+use sinew_shm::linux::memfd::SegmentError;
 use sinew_shm::{domain, linux::exchange::DoorbellKind};
 
 use super::config::{Chosen, chosen};
@@ -70,8 +72,17 @@ pub(crate) fn open_halves(endpoint: &Endpoint, path: &Path) -> Result<Halves, Co
 pub(crate) fn refused(endpoint: &Endpoint, error: LinkError) -> ConnectError {
     let at = || endpoint.clone();
     match error {
-        LinkError::Socket(error) => ConnectError::new(endpoint, error),
+        LinkError::Socket(error)
+        | LinkError::Segment(SegmentError::Io(error))
+        | LinkError::Map(MapError::Io(error)) => ConnectError::new(endpoint, error),
         LinkError::Exchange(error) => match error {
+            ExchangeError::RefusedByPeer(refusal) if refusal.field == Field::Trouble => {
+                let error = match refusal.theirs {
+                    0 => io::Error::other("it does not say why"),
+                    number => io::Error::from_raw_os_error(number as i32),
+                };
+                ConnectError::Trouble(at(), error)
+            }
             ExchangeError::Refused(refusal) | ExchangeError::RefusedByPeer(refusal) => {
                 match refusal.field {
                     Field::Busy => ConnectError::Busy(at()),
@@ -79,7 +90,7 @@ pub(crate) fn refused(endpoint: &Endpoint, error: LinkError) -> ConnectError {
                 }
             }
             ExchangeError::Silent => ConnectError::TimedOut(at()),
-            ExchangeError::HungUp => ConnectError::NoServer(at()),
+            ExchangeError::HungUp => ConnectError::HungUp(at()),
             ExchangeError::Io(error) => ConnectError::Io(at(), error),
             ExchangeError::EventFdWithoutTrust => other(endpoint, error),
         },

@@ -4,6 +4,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::Wake;
 
@@ -20,7 +21,13 @@ use crate::lock;
 
 /// The segments of the links that are served at one path: what observers see.
 #[derive(Default)]
-pub(crate) struct Shown(Mutex<Vec<Arc<[OwnedFd; 2]>>>);
+pub(crate) struct Shown {
+    links: Mutex<Vec<Arc<[OwnedFd; 2]>>>,
+    observers: AtomicUsize,
+}
+
+/// Observers at the same time. One that never goes has a thread, which a client may need.
+const OBSERVERS: usize = 4;
 
 /// What came of a socket.
 pub(crate) enum Greeted {
@@ -28,7 +35,7 @@ pub(crate) enum Greeted {
     Client(Link, Shows),
     /// An observer, which has seen what there is. Its socket stays open as long as it is to know
     /// that this process lives.
-    Observer(OwnedFd),
+    Observer(OwnedFd, Looks),
 }
 
 /// Shows one link as long as it lives.
@@ -36,7 +43,16 @@ pub(crate) struct Shows(Arc<Shown>, Arc<[OwnedFd; 2]>);
 
 impl Drop for Shows {
     fn drop(&mut self) {
-        lock(&self.0.0).retain(|shown| !Arc::ptr_eq(shown, &self.1));
+        lock(&self.0.links).retain(|shown| !Arc::ptr_eq(shown, &self.1));
+    }
+}
+
+/// One of the observers that there may be.
+pub(crate) struct Looks(Arc<Shown>);
+
+impl Drop for Looks {
+    fn drop(&mut self) {
+        self.0.observers.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -49,12 +65,13 @@ pub(crate) fn greet(
 ) -> Result<Greeted, LinkError> {
     let greeting = exchange::greet(socket, TIMEOUT)?;
     if greeting.is_observer() {
-        return Ok(Greeted::Observer(show(greeting, shown)?));
+        let Some(looks) = shown.looks() else {
+            return Err(busy(greeting));
+        };
+        return Ok(Greeted::Observer(show(greeting, shown)?, looks));
     }
     if is_full() {
-        let busy = Refusal::of(Field::Busy);
-        greeting.refuse(busy);
-        return Err(ExchangeError::Refused(busy).into());
+        return Err(busy(greeting));
     }
     let offer = offer(&config, Role::First, DoorbellKind::Socket);
     let joined = greeting.join(&offer, TIMEOUT)?;
@@ -63,8 +80,14 @@ pub(crate) fn greet(
     Ok(Greeted::Client(link, shows))
 }
 
+fn busy(greeting: Greeting) -> LinkError {
+    let busy = Refusal::of(Field::Busy);
+    greeting.refuse(busy);
+    ExchangeError::Refused(busy).into()
+}
+
 fn show(greeting: Greeting, shown: &Shown) -> Result<OwnedFd, ExchangeError> {
-    let links = lock(&shown.0).clone();
+    let links = lock(&shown.links).clone();
     let links: Vec<(BorrowedFd<'_>, BorrowedFd<'_>)> = links
         .iter()
         .map(|files| (files[0].as_fd(), files[1].as_fd()))
@@ -77,8 +100,15 @@ impl Shown {
         let missing = || io::Error::from(io::ErrorKind::NotFound);
         let [first, second] = link.segments().ok_or_else(missing)?;
         let files = Arc::new([first.try_clone_to_owned()?, second.try_clone_to_owned()?]);
-        lock(&self.0).push(files.clone());
+        lock(&self.links).push(files.clone());
         Ok(Shows(self.clone(), files))
+    }
+
+    fn looks(self: &Arc<Self>) -> Option<Looks> {
+        let before = self.observers.fetch_add(1, Ordering::Relaxed);
+        // Counted back when it is dropped, also if it is one too many.
+        let looks = Looks(self.clone());
+        (before < OBSERVERS).then_some(looks)
     }
 }
 

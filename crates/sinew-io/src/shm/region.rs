@@ -6,7 +6,6 @@
 //! ends the link.
 
 use std::io;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +13,7 @@ use std::time::Duration;
 use sinew_shm::domain::{self, Role};
 use sinew_shm::linux::Region;
 use sinew_shm::linux::bell::SocketBell;
-use sinew_shm::linux::link::{Link, LinkError, Options, RegionBell, WaitError};
+use sinew_shm::linux::link::{Link, LinkError, Options, RegionBell, WaitError, connected_stream};
 
 use super::config::chosen;
 use super::dial;
@@ -32,13 +31,13 @@ pub(crate) fn open(
     doorbell: &Doorbell,
 ) -> Result<ProcessLink, ConnectError> {
     let fail = |error| ConnectError::new(endpoint, error);
-    let bell = UnixStream::connect(&doorbell.socket).map_err(fail)?;
+    let bell = connected_stream(&doorbell.socket, CONNECT_TIMEOUT).map_err(fail)?;
     let chosen = chosen(endpoint)?;
     let config = chosen.config;
     let len = domain::Region::of(&config).len;
     let len = usize::try_from(len).map_err(|error| fail(io::Error::other(error)))?;
     let region = Region::open(file, doorbell.offset, len).map_err(fail)?;
-    let bell = RegionBell::Other(Arc::new(SocketBell::new(bell.into())));
+    let bell = RegionBell::Other(Arc::new(SocketBell::new(bell)));
     let link = Link::in_region(&region, config, Role::First, bell, options());
     let link = link.map_err(|error: LinkError| dial::refused(endpoint, error))?;
     // A peer that does not fit does not get any better.

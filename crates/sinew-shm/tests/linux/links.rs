@@ -11,7 +11,9 @@ use rustix::time::{ClockId, clock_gettime};
 use sinew_shm::Unshared;
 use sinew_shm::domain::{self, Channel, Config, Lost, Pool, Status};
 use sinew_shm::linux::exchange::{DoorbellKind, ExchangeError, observe};
-use sinew_shm::linux::link::{Link, LinkError, Listener, Options, RegionBell, WaitError};
+use sinew_shm::linux::link::{
+    Link, LinkError, Listener, Options, RegionBell, WaitError, connected_stream,
+};
 use sinew_shm::linux::map::MapError;
 use sinew_shm::linux::{Region, bell::SocketBell};
 
@@ -730,4 +732,14 @@ fn a_listener_that_ends_leaves_the_path_to_another_one() {
     let _second = Listener::bind(&path).unwrap();
     drop(first);
     assert!(path.exists());
+}
+
+#[test]
+fn connecting_to_who_takes_nobody_up_ends_with_its_time_limit() {
+    let path = file("full");
+    let stream = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    rustix::net::listen(&stream, 1).unwrap();
+    let waiting: Result<Vec<_>, _> = (0..64).map(|_| connected_stream(&path, SHORT)).collect();
+    assert_eq!(waiting.unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+    std::fs::remove_file(&path).unwrap();
 }

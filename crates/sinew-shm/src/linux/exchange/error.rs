@@ -2,6 +2,8 @@
 
 use std::io;
 
+use rustix::io::Errno;
+
 use super::refusal::{Field, Refusal};
 use crate::linux::fds::{self, FdsError};
 use crate::linux::memfd::SegmentError;
@@ -70,7 +72,8 @@ impl From<FdsError> for ExchangeError {
             FdsError::TimedOut => ExchangeError::Silent,
             FdsError::HungUp => ExchangeError::HungUp,
             FdsError::TooMany => refuse(Field::Descriptors, fds::MAX_FDS, fds::MAX_FDS + 1),
-            FdsError::Truncated => ExchangeError::Io(io::Error::other(error)),
+            // There was no room for descriptors, and the other side is told by this number.
+            FdsError::Truncated => ExchangeError::Io(Errno::MFILE.into()),
             FdsError::WrongLength => ExchangeError::Refused(Refusal::of(Field::Hello)),
             FdsError::Io(error) => ExchangeError::Io(error),
         }

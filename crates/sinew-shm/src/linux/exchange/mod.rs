@@ -24,9 +24,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 use std::vec::Vec;
 
+use rustix::net::{Shutdown, shutdown};
+
 use super::Deadline;
 use super::bell::EventFdBell;
-use super::fds;
+use super::fds::{self, FdsError};
 use super::memfd::Segment;
 use error::refuse;
 use hello::{Hello, Kind};
@@ -109,7 +111,7 @@ pub fn join(socket: OwnedFd, offer: &Offer, timeout: Duration) -> Result<Joined,
     let deadline = Deadline::after(timeout);
     let own = Own::make(offer, false)?;
     let hello = Hello::offer(Kind::Join, *offer);
-    fds::send(&socket, &hello.encode(), &own.descriptors(), deadline)?;
+    begin(&socket, &hello, &own.descriptors(), deadline)?;
 
     let (answer, received) =
         receive(&socket, deadline).map_err(|error| tell(&socket, error, deadline))?;
@@ -133,6 +135,16 @@ pub fn greet(socket: OwnedFd, timeout: Duration) -> Result<Greeting, ExchangeErr
         hello,
         received,
     })
+}
+
+/// Sends away who connected without hearing what it wants: [`Field::Busy`] where there is nobody left
+/// who could. Does not wait.
+pub fn turn_away(socket: OwnedFd, refusal: Refusal) {
+    let deadline = Deadline::after(Duration::ZERO);
+    tell(&socket, ExchangeError::Refused(refusal), deadline);
+    // The end of a socket with an unread message takes the answer back, so there is to be none.
+    let _ = shutdown(&socket, Shutdown::Read);
+    let _ = fds::receive(&socket, &mut [0; hello::SIZE], deadline);
 }
 
 /// Greets, and joins or shows: for a server with one configuration. Waits at most `timeout` in all,
@@ -300,6 +312,24 @@ fn take(
         eventfd: received.next(),
         barrier: hello.offer.barrier,
     })
+}
+
+/// Sends the first message. Who hung up before it may have said why.
+fn begin(
+    socket: &OwnedFd,
+    hello: &Hello,
+    fds: &[BorrowedFd<'_>],
+    deadline: Deadline,
+) -> Result<(), ExchangeError> {
+    match fds::send(socket, &hello.encode(), fds, deadline) {
+        Err(FdsError::HungUp) => {
+            let (answer, _) = receive(socket, deadline)?;
+            Err(answer.refusal.map_or(ExchangeError::HungUp, |refusal| {
+                ExchangeError::RefusedByPeer(refusal.seen_from_other_side())
+            }))
+        }
+        sent => Ok(sent?),
+    }
 }
 
 fn receive(socket: &OwnedFd, deadline: Deadline) -> Result<(Hello, Vec<OwnedFd>), ExchangeError> {

@@ -6,7 +6,7 @@ use std::vec::Vec;
 
 use super::error::refuse;
 use super::hello::{Hello, Kind};
-use super::{ExchangeError, Field, Greeting, receive, tell};
+use super::{ExchangeError, Field, Greeting, begin, receive, tell};
 use crate::linux::memfd::for_readers;
 use crate::linux::{Deadline, Segment, fds};
 
@@ -31,7 +31,7 @@ pub struct Observed {
 /// Asks the process at the other end of `socket` for its links. Waits at most `timeout` in all.
 pub fn observe(socket: OwnedFd, timeout: Duration) -> Result<Observed, ExchangeError> {
     let deadline = Deadline::after(timeout);
-    fds::send(&socket, &Hello::observe(0).encode(), &[], deadline)?;
+    begin(&socket, &Hello::observe(0), &[], deadline)?;
     let (answer, none) = receive(&socket, deadline)?;
     if let Some(refusal) = answer.refusal {
         return Err(ExchangeError::RefusedByPeer(refusal.seen_from_other_side()));

@@ -39,7 +39,7 @@ use wait::{Crowd, Parker, Queue, lock};
 pub use error::{LinkError, WaitError};
 pub use handles::{Receiver, Sender};
 pub use listener::Listener;
-pub use open::{RegionBell, connected};
+pub use open::{RegionBell, connected, connected_stream};
 
 /// This side's own choices.
 #[derive(Clone, Copy, Debug)]

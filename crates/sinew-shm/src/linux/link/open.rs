@@ -223,10 +223,20 @@ impl<L: Lock> Link<L> {
 /// A socket that is connected to the [`Listener`](super::Listener) at `path`, for who goes through
 /// the exchange itself: an observer. Waits at most `timeout`.
 pub fn connected(path: impl AsRef<Path>, timeout: Duration) -> io::Result<OwnedFd> {
+    connected_as(path.as_ref(), SocketType::SEQPACKET, timeout)
+}
+
+/// A stream that is connected to the unix socket at `path`, which does not block. Waits at most
+/// `timeout`: [`io::ErrorKind::WouldBlock`] where whoever listens has taken nobody for so long.
+pub fn connected_stream(path: impl AsRef<Path>, timeout: Duration) -> io::Result<OwnedFd> {
+    connected_as(path.as_ref(), SocketType::STREAM, timeout)
+}
+
+fn connected_as(path: &Path, kind: SocketType, timeout: Duration) -> io::Result<OwnedFd> {
     let deadline = Deadline::after(timeout);
-    let address = SocketAddrUnix::new(path.as_ref())?;
+    let address = SocketAddrUnix::new(path)?;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+    let socket = socket_with(AddressFamily::UNIX, kind, flags, None)?;
     loop {
         match connect(&socket, &address) {
             Ok(()) => return Ok(socket),
