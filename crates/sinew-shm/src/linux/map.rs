@@ -4,7 +4,7 @@ use core::ptr::{self, NonNull};
 use std::io;
 use std::os::fd::AsFd;
 
-use rustix::fs::FileType;
+use rustix::fs::{FileType, makedev};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 /// An owned range of mapped memory; unmapped when dropped.
@@ -75,7 +75,7 @@ impl Mapping {
         let Some(mapped) = skip.checked_add(len).filter(|n| *n <= isize::MAX as usize) else {
             return Err(too_large);
         };
-        check_length(&fd, end)?;
+        check_length(&fd, offset - skip as u64, end)?;
         let protection = if writable {
             ProtFlags::READ | ProtFlags::WRITE
         } else {
@@ -128,8 +128,9 @@ impl Drop for Mapping {
     }
 }
 
-/// That a regular file reaches up to `end`. Nothing can be said of a device.
-fn check_length(fd: impl AsFd, end: u64) -> Result<(), MapError> {
+/// That a regular file reaches up to `end`. Nothing can be said of a device, but for `/dev/zero`,
+/// which has nothing from a `begin` above 0 on.
+fn check_length(fd: impl AsFd, begin: u64, end: u64) -> Result<(), MapError> {
     let stat = rustix::fs::fstat(fd).map_err(|error| MapError::Io(error.into()))?;
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => {
@@ -138,6 +139,11 @@ fn check_length(fd: impl AsFd, end: u64) -> Result<(), MapError> {
                 return Err(MapError::TooShort { needed: end, has });
             }
             Ok(())
+        }
+        // Each map of `/dev/zero` is memory of its own that ends where the map's length says, so
+        // that there is nothing, and a SIGBUS, behind an offset.
+        FileType::CharacterDevice if begin > 0 && stat.st_rdev == makedev(1, 5) => {
+            Err(MapError::NotMemory)
         }
         FileType::CharacterDevice => Ok(()),
         _ => Err(MapError::NotMemory),
@@ -164,7 +170,7 @@ pub enum MapError {
         /// Length of the file in bytes.
         has: u64,
     },
-    /// Neither a regular file nor a character device. Usually the wrong path.
+    /// Neither a regular file nor a character device with memory. Usually the wrong path.
     NotMemory,
     /// Another process, or another link of this one, is this side of the link already. End it, or be
     /// the other side.
@@ -183,7 +189,9 @@ impl core::fmt::Display for MapError {
             MapError::TooShort { needed, has } => {
                 write!(f, "the file is too short: {has} bytes, {needed} needed")
             }
-            MapError::NotMemory => f.write_str("neither a regular file nor a character device"),
+            MapError::NotMemory => {
+                f.write_str("neither a regular file nor a character device with memory")
+            }
             MapError::Taken => f.write_str("somebody else is this side of the link already"),
             MapError::Io(error) => write!(f, "cannot map: {error}"),
         }

@@ -130,6 +130,13 @@ fn device_is_mapped_without_a_length_to_check() {
 }
 
 #[test]
+fn device_without_memory_behind_an_offset_is_refused() {
+    let zero = File::options().read(true).write(true).open("/dev/zero");
+    let error = Mapping::shared(zero.unwrap(), 8192, 4096).unwrap_err();
+    assert!(matches!(error, MapError::NotMemory), "{error}");
+}
+
+#[test]
 fn region_gives_ranges_inside_of_itself_only() {
     let file = Temp::new("region");
     let region = Region::open(&file.0, 1000, 5000).unwrap();
