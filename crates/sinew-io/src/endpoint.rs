@@ -134,6 +134,10 @@ pub enum EndpointError {
     Option(String),
     /// The option does not apply to this kind of endpoint.
     Misplaced(&'static str),
+    /// The option says nothing without another one.
+    Needs(&'static str, &'static str),
+    /// The option stands there more than once.
+    Twice(String),
     /// The option's value is out of its range.
     Value(&'static str, String),
 }
@@ -165,6 +169,12 @@ impl fmt::Display for EndpointError {
                     f,
                     "the option `{option}` does not apply to this kind of endpoint"
                 )
+            }
+            EndpointError::Needs(option, other) => {
+                write!(f, "the option `{option}` needs `{other}` beside it: add it")
+            }
+            EndpointError::Twice(option) => {
+                write!(f, "the option `{option}` stands there twice: leave one out")
             }
             EndpointError::Value(option, value) => {
                 let range = match *option {
@@ -224,19 +234,25 @@ impl FromStr for Endpoint {
             _ => return Err(EndpointError::Kind(place.to_string())),
         };
         let mut endpoint = Endpoint::from(address);
+        let mut seen = Vec::new();
         for option in options.split('&').filter(|option| !option.is_empty()) {
             endpoint.set(option)?;
+            let name = option.split_once('=').map_or(option, |(name, _)| name);
+            if seen.contains(&name) {
+                return Err(EndpointError::Twice(name.to_string()));
+            }
+            seen.push(name);
         }
         match &endpoint.doorbell {
             // Between processes there is no file to be offset in.
             Some(bell) if bell.socket.as_os_str().is_empty() => {
-                return Err(EndpointError::Misplaced("offset"));
+                return Err(EndpointError::Needs("offset", "doorbell"));
             }
             _ => {}
         }
         match &endpoint.queue {
             Some(queue) if queue.config.as_os_str().is_empty() => {
-                Err(EndpointError::Misplaced("queue"))
+                Err(EndpointError::Needs("queue", "config"))
             }
             _ => Ok(endpoint),
         }
@@ -439,15 +455,17 @@ mod tests {
         assert_eq!(error("unix:/x?spin=5"), Misplaced("spin"));
         assert_eq!(error("shm:/x?spin=1001"), Value("spin", "1001".into()));
         assert_eq!(error("tcp:x:1?doorbell=/y"), Misplaced("doorbell"));
-        assert_eq!(error("shm:/x?offset=4096"), Misplaced("offset"));
+        assert_eq!(error("shm:/x?offset=4096"), Needs("offset", "doorbell"));
         assert_eq!(error("shm:/x?doorbell="), Value("doorbell", "".into()));
         assert_eq!(error("unix:/x?config=y"), Misplaced("config"));
-        assert_eq!(error("shm:/x?queue=rpc"), Misplaced("queue"));
+        assert_eq!(error("shm:/x?queue=rpc"), Needs("queue", "config"));
         assert_eq!(error("shm:/x?config=y&queue="), Value("queue", "".into()));
         assert_eq!(
             error("shm:/x?doorbell=/y&offset=1"),
             Value("offset", "1".into())
         );
+        assert_eq!(error("shm:/x?mtu=64&mtu=512"), Twice("mtu".into()));
+        assert_eq!(error("shm:/x?config=y&config=z"), Twice("config".into()));
         assert_eq!(error("serial:/x?baud=fast"), Value("baud", "fast".into()));
     }
 }

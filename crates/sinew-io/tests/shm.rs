@@ -111,12 +111,16 @@ fn any_channel_of_a_link_file_carries_calls() {
     }
     for (queue, why) in [
         ("", "there are camera, calls, more"),
-        ("&queue=none", "there are camera, calls, more"),
+        (
+            "&queue=none",
+            "no channel `none`; there are camera, calls, more",
+        ),
         ("&queue=camera", "less than 2 blocks in a direction"),
     ] {
         let error = fails(&choice(queue));
         assert!(matches!(error, ConnectError::Config(..)), "{error}");
         assert!(error.to_string().contains(why), "{error}");
+        assert!(error.to_string().contains("link.toml"), "{error}");
     }
     std::fs::write(&file, "[[channel]]\nid = x\n").unwrap();
     let error = server.listen(&choice("")).err().unwrap();
@@ -124,6 +128,39 @@ fn any_channel_of_a_link_file_carries_calls() {
     std::fs::remove_file(&file).unwrap();
     // The default link does not fit.
     assert!(matches!(fails(&at(&path, "")), ConnectError::Differs(..)));
+}
+
+#[test]
+fn link_file_that_cannot_be_read_or_carry_calls_is_named_with_the_reason() {
+    let file = fresh_path("wrong.toml");
+    let choice = at(&fresh_path("sock"), &format!("?config={}", file.display()));
+    let why = || {
+        let text = server().listen(&choice).err().unwrap().to_string();
+        assert!(text.contains("wrong.toml"), "{text}");
+        assert_eq!(fails(&choice).to_string(), text);
+        text
+    };
+    assert!(why().contains("no such file"));
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    // A pipe to which nobody writes.
+    rustix::fs::mknodat(rustix::fs::CWD, &file, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    assert!(why().contains("it is no file"));
+    std::fs::remove_file(&file).unwrap();
+    // One that has no end.
+    std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
+    assert!(why().contains("it is no file"));
+    std::fs::remove_file(&file).unwrap();
+    std::fs::create_dir(&file).unwrap();
+    assert!(why().contains("it is a folder"));
+    std::fs::remove_dir(&file).unwrap();
+    std::fs::write(&file, b"trust = \"\xff\"").unwrap();
+    assert!(why().contains("UTF-8"));
+    std::fs::write(&file, vec![b'\n'; (1 << 20) + 1]).unwrap();
+    assert!(why().contains("above 1048576 bytes"));
+    let text = "[[channel]]\nid = 3\nname = \"small\"\nblocks = 4\nsize = 63\n";
+    std::fs::write(&file, text).unwrap();
+    assert!(why().contains("small has blocks of 63 bytes"));
+    std::fs::remove_file(&file).unwrap();
 }
 
 /// A server that says this to everybody, and hangs up.

@@ -5,12 +5,15 @@
 //! when two sides meet.
 
 use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::path::Path;
 use std::sync::Mutex;
 
+use rustix::fs::{Mode, OFlags, open};
 use sinew_shm::domain::file::LinkFile;
 use sinew_shm::domain::{Channel, Config, Pool};
 
-use crate::endpoint::{Endpoint, Queue};
+use crate::endpoint::{Endpoint, MIN_MTU, Queue};
 use crate::lock;
 use crate::open::ConnectError;
 
@@ -19,6 +22,9 @@ pub const BLOCKS: u16 = 16;
 
 /// The id of the channel.
 pub const CHANNEL: u16 = 1;
+
+/// The longest link file in bytes; one with every channel and key has less than a tenth.
+const MAX_FILE: u64 = 1 << 20;
 
 /// Its name.
 const NAME: &str = "rpc";
@@ -54,8 +60,37 @@ pub(crate) fn chosen(endpoint: &Endpoint) -> Result<Chosen, ConnectError> {
     }
 }
 
+/// Loads a link file. What is no file, and might have no end or never begin, is not read.
+pub fn load(path: &Path) -> Result<LinkFile, String> {
+    // The wrong path may name a pipe, which would block.
+    let careful = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let at = path.display();
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound => format!("{at}: there is no such file: check the path"),
+        io::ErrorKind::InvalidData => format!("{at}: this is no text in UTF-8"),
+        _ => format!("{at}: cannot be read: {error}"),
+    };
+    let file = open(path, careful, Mode::empty()).map_err(|error| failed(error.into()))?;
+    let file = std::fs::File::from(file);
+    let kind = file.metadata().map_err(failed)?.file_type();
+    if !kind.is_file() {
+        let what = if kind.is_dir() { "a folder" } else { "no file" };
+        return Err(format!("{at}: it is {what}: check the path"));
+    }
+    let mut text = String::new();
+    let read = file.take(MAX_FILE + 1).read_to_string(&mut text);
+    if matches!(read, Ok(read) if read as u64 > MAX_FILE) {
+        return Err(format!(
+            "{at}: it is above {MAX_FILE} bytes: this is no link file"
+        ));
+    }
+    read.map_err(failed)?;
+    LinkFile::parse(path, &text).map_err(|error| error.to_string())
+}
+
 fn of_file(queue: &Queue) -> Result<Chosen, String> {
-    let file = LinkFile::load(&queue.config).map_err(|error| error.to_string())?;
+    let file = load(&queue.config)?;
+    let at = queue.config.display();
     let known = file.config();
     let channel = match &queue.name {
         Some(name) => find(known.channels, |channel| {
@@ -66,17 +101,21 @@ fn of_file(queue: &Queue) -> Result<Chosen, String> {
     };
     let channel = channel.ok_or_else(|| {
         let names = known.channels.iter().map(|channel| channel.name.as_str());
-        let names: Vec<_> = names.collect();
-        format!(
-            "say which channel by queue=NAME; there are {}",
-            names.join(", ")
-        )
+        let names = names.collect::<Vec<_>>().join(", ");
+        match &queue.name {
+            Some(name) => format!("{at}: there is no channel `{name}`; there are {names}"),
+            None => format!("{at}: say which channel by queue=NAME; there are {names}"),
+        }
     })?;
-    if channel.first.blocks < 2 || channel.second.blocks < 2 {
-        return Err(format!(
-            "the channel {} has less than 2 blocks in a direction: calls need as many",
-            channel.name
-        ));
+    for pool in [channel.first, channel.second] {
+        let why = match (pool.blocks, pool.size as usize) {
+            (..2, _) => "less than 2 blocks in a direction: calls need as many".into(),
+            (_, size @ ..MIN_MTU) => {
+                format!("blocks of {size} bytes: a packet of a call needs at least {MIN_MTU}")
+            }
+            _ => continue,
+        };
+        return Err(format!("{at}: the channel {} has {why}", channel.name));
     }
     let channel = channel.id;
     Ok(Chosen {
