@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::FileTypeExt;
 
+use sinew_io::open::remedy;
 use sinew_io::{Address, ConnectError, Endpoint};
 
 use crate::failure::Failure;
@@ -11,7 +12,8 @@ use crate::schema::Method;
 pub fn unreachable(endpoint: &Endpoint, method: &Method, error: &ConnectError) -> Failure {
     let (cause, mut help) = explain(endpoint, error);
     let may_serve = !matches!(endpoint.address, Address::Serial(..))
-        && other_file(&endpoint.address).is_none()
+        && other_file(endpoint).is_none()
+        && endpoint.doorbell.is_none()
         && matches!(error, ConnectError::NoServer(_));
     if may_serve && method.is_demo() {
         help += &format!("; `sinew serve {endpoint}` starts the demo");
@@ -36,7 +38,13 @@ pub fn explain(endpoint: &Endpoint, error: &ConnectError) -> (String, String) {
             "there is no such device".into(),
             "check the cable and the path; `ls /dev/tty*` lists what there is".into(),
         ),
-        ConnectError::NoServer(_) => match other_file(&endpoint.address) {
+        ConnectError::NoServer(_) if endpoint.doorbell.is_some() => (
+            no_core(endpoint).unwrap_or_default(),
+            "start the core or emulator that has the memory and the doorbell, or check both \
+             paths"
+                .into(),
+        ),
+        ConnectError::NoServer(_) => match other_file(endpoint) {
             Some(kind) => (
                 format!("it is a {kind}, not a socket"),
                 "check the path".into(),
@@ -46,6 +54,18 @@ pub fn explain(endpoint: &Endpoint, error: &ConnectError) -> (String, String) {
                 "start it, or check the address".into(),
             ),
         },
+        ConnectError::HungUp(_) => (
+            "the process there hung up".into(),
+            "it is ending, or its socket is for something else: look at it, then call again".into(),
+        ),
+        ConnectError::Trouble(_, error) => (
+            format!("the server could not do its part ({error})"),
+            remedy(error).unwrap_or("look at its process").into(),
+        ),
+        ConnectError::TimedOut(_) if shared && endpoint.doorbell.is_some() => (
+            "the core that shares the memory does not open its side".into(),
+            "start it, and check offset= and its own place of the memory".into(),
+        ),
         ConnectError::TimedOut(_) if shared => (
             "the server does not answer".into(),
             "it is stopped or overloaded: look at its process".into(),
@@ -70,7 +90,7 @@ pub fn explain(endpoint: &Endpoint, error: &ConnectError) -> (String, String) {
             "another program has it open".into(),
             "end that program, for example a terminal on the same line".into(),
         ),
-        ConnectError::WrongKind(_) if !serial && other_file(&endpoint.address).is_none() => (
+        ConnectError::WrongKind(_) if !serial && other_file(endpoint).is_none() => (
             "the socket is of another kind".into(),
             "the server there may be one of unix: or of shm:; call it as such".into(),
         ),
@@ -93,16 +113,41 @@ pub fn explain(endpoint: &Endpoint, error: &ConnectError) -> (String, String) {
             format!("the two sides do not fit ({refusal})"),
             "give both the same --mtu or link file, and build both from the same release".into(),
         ),
-        ConnectError::Io(_, error) => (error.to_string(), "check the address".into()),
+        ConnectError::Io(_, error) => {
+            let other = match endpoint.doorbell {
+                Some(_) => "check the file, offset=, and mtu= or config= against the other side",
+                None => "check the address",
+            };
+            (error.to_string(), remedy(error).unwrap_or(other).into())
+        }
     }
 }
 
-/// What stands in the place of the socket.
-pub fn other_file(address: &Address) -> Option<&'static str> {
-    let (Address::Unix(path) | Address::Shm(path)) = address else {
+/// Which of the parts of a shared file is not there.
+fn no_core(endpoint: &Endpoint) -> Option<String> {
+    let (Address::Shm(file), Some(bell)) = (&endpoint.address, &endpoint.doorbell) else {
         return None;
     };
-    let kind = std::fs::metadata(path).ok()?.file_type();
+    let bell = bell.socket.display();
+    Some(match (file.exists(), other_file(endpoint)) {
+        (false, _) => "there is no such file".into(),
+        (true, Some(kind)) => format!("the doorbell {bell} is a {kind}, not a socket"),
+        (true, None) => format!("nobody listens at the doorbell {bell}"),
+    })
+}
+
+/// What stands in the place of the socket.
+pub fn other_file(endpoint: &Endpoint) -> Option<&'static str> {
+    let path = match (&endpoint.address, &endpoint.doorbell) {
+        (Address::Shm(_), Some(bell)) => &bell.socket,
+        (Address::Unix(path) | Address::Shm(path), _) => path,
+        _ => return None,
+    };
+    let link = std::fs::symlink_metadata(path).ok()?.file_type();
+    let Ok(file) = std::fs::metadata(path) else {
+        return link.is_symlink().then_some("symbolic link to nothing");
+    };
+    let kind = file.file_type();
     match kind.is_socket() {
         true => None,
         false if kind.is_dir() => Some("folder"),

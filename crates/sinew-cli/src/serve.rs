@@ -120,7 +120,7 @@ fn report(server: &Server<Services>) -> String {
 fn cannot_serve(endpoint: &Endpoint, error: ListenError) -> Failure {
     let (cause, help) = match error {
         ListenError::Open(error) => explain(endpoint, &error),
-        ListenError::InUse(_) => match other_file(&endpoint.address) {
+        ListenError::InUse(_) => match other_file(endpoint) {
             Some(kind) => (
                 format!("it is a {kind}, not a socket"),
                 "choose another path; what is no socket is never replaced".into(),
@@ -138,9 +138,15 @@ fn cannot_serve(endpoint: &Endpoint, error: ListenError) -> Failure {
             "this machine does not have the address".into(),
             "use 0.0.0.0 for all of its own".into(),
         ),
+        ListenError::Io(_, error) if endpoint.doorbell.is_some() => (
+            error.to_string(),
+            "leave doorbell= and offset= out to serve processes of this machine".into(),
+        ),
         ListenError::Io(_, error) => (
             error.to_string(),
-            "check the address, or the folder of the path".into(),
+            sinew_io::open::remedy(&error)
+                .unwrap_or("check the address, or the folder of the path")
+                .into(),
         ),
     };
     Failure::CannotServe {

@@ -102,6 +102,46 @@ fn a_file_is_neither_served_nor_replaced() {
 }
 
 #[test]
+fn a_link_to_nothing_is_not_taken_for_another_server() {
+    let path = socket("dangling");
+    std::os::unix::fs::symlink("nowhere", &path).unwrap();
+    for kind in ["unix", "shm"] {
+        let endpoint = format!("{kind}:{path}");
+        let output = support::sinew(&["serve", &endpoint]).output().unwrap();
+        let text = complaint(&output);
+        assert!(text.contains("it is a symbolic link to nothing"), "{text}");
+        assert_eq!(output.status.code(), Some(69));
+    }
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn what_is_missing_of_memory_that_a_core_shares_is_named() {
+    let (memory, bell) = (socket("memory"), socket("bell"));
+    let endpoint = format!("shm:{memory}?doorbell={bell}");
+    let why = || {
+        let output = call(&endpoint, &DOUBLE, "");
+        assert_eq!(output.status.code(), Some(69));
+        let text = complaint(&output);
+        assert!(!text.contains("sinew serve"), "{text}");
+        text
+    };
+    assert!(why().contains("there is no such file"));
+    std::fs::write(&memory, "").unwrap();
+    assert!(why().contains("nobody listens at the doorbell"));
+    std::fs::write(&bell, "").unwrap();
+    assert!(why().contains("is a file, not a socket"));
+    std::fs::remove_file(&bell).unwrap();
+    let _bell = std::os::unix::net::UnixListener::bind(&bell).unwrap();
+    let text = why();
+    assert!(text.contains("the file is too short"), "{text}");
+    assert!(text.contains("check the file, offset="), "{text}");
+    for path in [memory, bell] {
+        std::fs::remove_file(path).unwrap();
+    }
+}
+
+#[test]
 fn sides_of_shared_memory_that_do_not_fit_say_in_what() {
     let server = Serve::start(&format!("shm:{}", socket("fit")));
     let output = call(

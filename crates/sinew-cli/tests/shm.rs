@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -307,7 +307,10 @@ fn what_is_no_link_is_refused_with_cause_and_remedy() {
     assert!(fails(&["shm:no"], 69).contains("there is no such file or socket"));
     assert!(fails(&["shm:."], 69).contains("it is a folder"));
     let bad_file = fails(&["shm:.", "--config", "no.toml"], 64);
-    assert!(bad_file.contains("no.toml: cannot be read"), "{bad_file}");
+    assert!(
+        bad_file.contains("no.toml: there is no such file"),
+        "{bad_file}"
+    );
     fs::write(folder.join("text"), [b'x'; 9000]).unwrap();
     let text = page(&folder, &["shm:text"]);
     assert!(text.contains("this is no segment"), "{text}");
@@ -316,9 +319,31 @@ fn what_is_no_link_is_refused_with_cause_and_remedy() {
     assert!(text.contains("the memory ends before"), "{text}");
     drop(UnixListener::bind(folder.join("stale")).unwrap());
     assert!(fails(&["shm:stale"], 69).contains("no process shows its links there"));
+    let _other = UnixDatagram::bind(folder.join("other")).unwrap();
+    assert!(fails(&["shm:other"], 69).contains("the socket is of another kind"));
     // Somebody who never answers.
     let silent = UnixListener::bind(folder.join("silent")).unwrap();
     let text = fails(&["shm:silent"], 69);
-    assert!(text.contains("did not answer in time"), "{text}");
+    assert!(text.contains("the process there does not answer"), "{text}");
     drop(silent);
+}
+
+#[test]
+fn no_link_file_is_written_of_memory_that_was_overwritten() {
+    let folder = folder("overwritten");
+    let _first = side(&folder, Role::First);
+    let file = File::options()
+        .write(true)
+        .open(folder.join("link"))
+        .unwrap();
+    // The block size of the first channel.
+    file.write_all_at(&65_u32.to_le_bytes(), OFFSET + 0x108)
+        .unwrap();
+    let output = status(&folder, &["shm:link?offset=8192", "--toml"])
+        .output()
+        .unwrap();
+    let text = complaint(&output);
+    assert_eq!(output.status.code(), Some(69), "{text}");
+    assert!(text.contains("something wrote over the memory"), "{text}");
+    assert!(output.stdout.is_empty());
 }

@@ -21,9 +21,12 @@ impl FromStr for Place {
         if path.is_empty() {
             return Err("a path must follow the colon".into());
         }
-        let mut offset = 0;
+        let mut offset = None;
         for option in options.split('&').filter(|option| !option.is_empty()) {
-            offset = match option.split_once('=') {
+            if offset.is_some() {
+                return Err(format!("`{option}` is one option too many: leave it out"));
+            }
+            offset = Some(match option.split_once('=') {
                 Some(("offset", value)) => number(value).ok_or_else(|| {
                     format!("`{value}` is no offset: write bytes, as in 65536 or 0x3000_0000")
                 })?,
@@ -33,11 +36,11 @@ impl FromStr for Place {
                          `?` must end in one more"
                     ));
                 }
-            };
+            });
         }
         Ok(Place {
             path: path.into(),
-            offset,
+            offset: offset.unwrap_or(0),
         })
     }
 }
@@ -86,6 +89,7 @@ mod tests {
         assert!(error("unix:/x").contains("shm:PATH"));
         assert!(error("shm:").contains("path"));
         assert!(error("shm:/x?offset=far").contains("`far` is no offset"));
+        assert!(error("shm:/x?offset=0&offset=64").contains("`offset=64` is one option too many"));
         assert!(error("shm:/x?channel=1").contains("no option `channel=1`"));
     }
 }

@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileExt, FileTypeExt};
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +11,8 @@ use std::time::Duration;
 use rustix::io::Errno;
 use sinew_shm::domain::observe::{Side, Source};
 use sinew_shm::domain::{Config, Region, Role};
-use sinew_shm::linux::link::connected;
+use sinew_shm::linux::exchange::{ExchangeError, Field};
+use sinew_shm::linux::link::{connected, connected_stream};
 use sinew_shm::linux::{self, Mapping, exchange};
 
 use super::place::Place;
@@ -75,6 +75,12 @@ pub fn open(place: &Place, config: Option<&Config<'_>>) -> Result<Found, Failure
         cause,
         help: help.into(),
     };
+    let silent = || {
+        failed(
+            "the process there does not answer".into(),
+            "it is stopped or overloaded, or its socket is for something else: look at it",
+        )
+    };
     let io_failed = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => failed(
             "there is no such file or socket".into(),
@@ -88,7 +94,15 @@ pub fn open(place: &Place, config: Option<&Config<'_>>) -> Result<Found, Failure
             "no process shows its links there".into(),
             "start it, or check the path",
         ),
-        _ => failed(error.to_string(), "check the path"),
+        io::ErrorKind::WouldBlock => silent(),
+        _ if Errno::from_io_error(&error) == Some(Errno::PROTOTYPE) => failed(
+            "the socket is of another kind".into(),
+            "check that it is that of a link over shared memory",
+        ),
+        _ => failed(
+            error.to_string(),
+            sinew_io::open::remedy(&error).unwrap_or("check the path"),
+        ),
     };
     let kind = std::fs::metadata(&place.path)
         .map_err(io_failed)?
@@ -97,15 +111,24 @@ pub fn open(place: &Place, config: Option<&Config<'_>>) -> Result<Found, Failure
         let socket = match connected(&place.path, PATIENCE) {
             // A program of its own making may trade its segments over a stream.
             Err(error) if Errno::from_io_error(&error) == Some(Errno::PROTOTYPE) => {
-                UnixStream::connect(&place.path).map(OwnedFd::from)
+                connected_stream(&place.path, PATIENCE)
             }
             connected => connected,
         };
-        return shown_by_process(socket.map_err(io_failed)?).map_err(|error| {
-            failed(
+        return shown_by_process(socket.map_err(io_failed)?).map_err(|error| match error {
+            ExchangeError::Silent => silent(),
+            ExchangeError::RefusedByPeer(refusal) if refusal.field == Field::Busy => failed(
+                "the process there is shown to as many as it can".into(),
+                "end another observer or client, then look again",
+            ),
+            ExchangeError::HungUp => failed(
+                error.to_string(),
+                "the process is ending, or its socket is for something else: look at it",
+            ),
+            error => failed(
                 error.to_string(),
                 "check that the socket is that of a link over shared memory",
-            )
+            ),
         });
     }
     if kind.is_dir() || kind.is_fifo() {

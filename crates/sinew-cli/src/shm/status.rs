@@ -49,9 +49,10 @@ const INTERVAL: Duration = Duration::from_secs(1);
 
 pub fn run(args: Args) -> Result<(), Failure> {
     let config = match &args.config {
-        Some(path) => Some(LinkFile::load(path).map_err(|error| {
-            Failure::usage(error.to_string(), "the link file is what both sides load")
-        })?),
+        Some(path) => Some(
+            sinew_io::shm::config::load(path)
+                .map_err(|why| Failure::usage(why, "the link file is what both sides load"))?,
+        ),
         None => None,
     };
     if args.toml {
@@ -102,15 +103,31 @@ fn json_text(args: &Args, links: &[Report], more: u32) -> String {
 
 fn write_toml(args: &Args, config: Option<&LinkFile>) -> Result<(), Failure> {
     let found = source::open(&args.place, config.map(LinkFile::config).as_ref())?;
+    let failed = |cause: &str, help: &str| Failure::NoConnection {
+        endpoint: args.place.to_string(),
+        cause: cause.into(),
+        help: help.into(),
+    };
     for [first, second] in found.links {
         let link = Link::new(first, second);
-        let seen = |role: Role| LinkFile::observed(&link, role);
-        let file = ROLES.into_iter().find_map(seen);
-        let file = file.ok_or_else(|| Failure::NoConnection {
-            endpoint: args.place.to_string(),
-            cause: "no side has opened".into(),
-            help: "start one".into(),
-        })?;
+        // What no side could run with is not worth a file.
+        let fits = |role: &Role| {
+            let file = LinkFile::observed(&link, *role)?;
+            let hash = link.side(*role).ok()?.hash;
+            let config = file.config();
+            (config.check().is_ok() && config.hash() == hash).then_some(file)
+        };
+        let has_opened = ROLES.into_iter().any(|role| link.side(role).is_ok());
+        let file = ROLES
+            .iter()
+            .find_map(fits)
+            .ok_or_else(|| match has_opened {
+                false => failed("no side has opened", "start one"),
+                true => failed(
+                    "the directories of the link do not fit to its configuration's hash",
+                    "something wrote over the memory: start the link again",
+                ),
+            })?;
         output::line(&file.config().to_toml())?;
     }
     Ok(())
