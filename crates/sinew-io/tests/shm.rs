@@ -94,6 +94,34 @@ fn one_client_too_many_is_told_so_and_counted() {
 }
 
 #[test]
+fn clients_that_come_at_the_same_time_are_served_or_told_that_there_are_too_many() {
+    let server = Server::<_, 8>::with_capacities(services(), 2);
+    let listening = server.listen(&fresh_endpoint("shm")).unwrap();
+    for _ in 0..30 {
+        let begin = std::sync::Barrier::new(6);
+        let served = std::thread::scope(|scope| {
+            let client = || {
+                begin.wait();
+                let client = match connect(listening.endpoint()) {
+                    Ok(client) => client,
+                    Err(ConnectError::Busy(_)) => return None,
+                    Err(error) => panic!("{error}"),
+                };
+                assert_eq!(exercise(&mut cache::Client(&client), 3), Ok(3));
+                Some(client)
+            };
+            let threads: Vec<_> = (0..6).map(|_| scope.spawn(client)).collect();
+            let clients = threads.into_iter().map(|thread| thread.join().unwrap());
+            // They stay until the last one has been heard.
+            let clients: Vec<_> = clients.collect();
+            clients.into_iter().flatten().count()
+        });
+        assert_eq!(served, 2);
+        until(|| server.links() == 0);
+    }
+}
+
+#[test]
 fn any_channel_of_a_link_file_carries_calls() {
     let file = fresh_path("link.toml");
     let text = "[[channel]]\nid = 3\nname = \"camera\"\nfirst = { blocks = 4, size = 100_000 }\n\

@@ -152,3 +152,42 @@ impl LaneEnd {
         }
     }
 }
+
+impl Drop for LaneEnd {
+    fn drop(&mut self) {
+        // The lane outlives the link, and would keep the descriptor that its waker writes to.
+        self.lane.bell.take();
+        self.lane.bell.arm(Waker::noop());
+        self.rx.arm(Waker::noop());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::task::Wake;
+
+    use super::*;
+
+    struct Ear;
+
+    impl Wake for Ear {
+        fn wake(self: Arc<Self>) {}
+    }
+
+    #[test]
+    fn lane_of_a_link_that_has_ended_keeps_no_waker() {
+        let lane = Lane::leak();
+        for rings in [0, 1] {
+            let ear = Arc::new(Ear);
+            let mut end = lane.open(64).unwrap();
+            end.arm(&ear.clone().into());
+            assert_eq!(Arc::strong_count(&ear), 3);
+            for _ in 0..rings {
+                lane.ring();
+            }
+            drop(end);
+            assert_eq!(Arc::strong_count(&ear), 1);
+        }
+    }
+}

@@ -16,6 +16,7 @@ use sinew_shm::linux::link::{LinkError, Listener, connected};
 use sinew_shm::linux::place::SocketPath;
 
 use super::control::Control;
+use super::seat::Promise;
 use super::{Server, udp};
 use crate::bytes::ByteLink;
 use crate::endpoint::{Address, Endpoint};
@@ -222,7 +223,7 @@ impl<S: Service + Send + 'static, const CALLS: usize> Server<S, CALLS> {
             }
             _ => {
                 let mut link = open::open_bytes(&endpoint)?;
-                Box::new(move || server.serve_one(&inner, &mut link, at.channel))
+                Box::new(move || server.serve_one(&inner, &mut link, at.channel, None))
             }
         };
         let thread = thread::Builder::new()
@@ -283,7 +284,7 @@ impl<S: Service + Send + 'static, const CALLS: usize> Server<S, CALLS> {
     fn job(&self, control: &Arc<Control>, mut link: ByteLink, channel: u32) -> Job {
         let (server, control) = (self.clone(), control.clone());
         Box::new(move |room| match room {
-            Room::Free => server.serve_one(&control, &mut link, channel),
+            Room::Free => server.serve_one(&control, &mut link, channel, None),
             Room::None => {}
         })
     }
@@ -299,14 +300,18 @@ impl<S: Service + Send + 'static, const CALLS: usize> Server<S, CALLS> {
         let Ok(hang_up) = HangUp::of(&socket) else {
             return self.refuse();
         };
-        let is_full = || self.links() >= self.max_links();
+        let mut promise = None;
+        let is_full = || {
+            promise = self.shared.promise();
+            promise.is_none()
+        };
         let greeted = control.during(Arc::new(hang_up).into(), || match control.is_stopped() {
             true => Err(ExchangeError::HungUp.into()),
             false => greet(socket, chosen.config, shown, is_full),
         });
         match greeted {
             Ok(Greeted::Client(link, _shows)) => match dial::over(at, link, chosen) {
-                Ok(mut link) => self.serve_one(control, &mut link, at.channel),
+                Ok(mut link) => self.serve_one(control, &mut link, at.channel, promise),
                 Err(_) => self.refuse(),
             },
             Ok(Greeted::Observer(socket, _looks)) => {
@@ -324,9 +329,15 @@ impl<S: Service + Send + 'static, const CALLS: usize> Server<S, CALLS> {
         }
     }
 
-    fn serve_one(&self, control: &Control, link: &mut impl Link, channel: u32) {
+    fn serve_one(
+        &self,
+        control: &Control,
+        link: &mut impl Link,
+        channel: u32,
+        promise: Option<Promise<S, CALLS>>,
+    ) {
         control.during(link.waker(), || {
-            self.serve_until(link, channel, || control.is_stopped());
+            self.serve_until(link, channel, promise, || control.is_stopped());
         });
     }
 }

@@ -32,7 +32,7 @@ mod udp;
 
 pub use listen::{ListenError, Listening};
 pub(crate) use pump::Next;
-use seat::{Lanes, Seat};
+use seat::{Lanes, Promise, Seat};
 
 /// Services `S` with room for `CALLS` calls that outlive their receive step, over all links.
 pub struct Server<S: Service, const CALLS: usize = 64> {
@@ -61,6 +61,8 @@ struct Engine<S: Service, const CALLS: usize> {
     services: S,
     /// By link id.
     links: Vec<Lanes>,
+    /// Seats for links that are still coming about.
+    promised: usize,
 }
 
 /// What happened to a link, which is known by its number until it closes.
@@ -107,6 +109,7 @@ impl<S: Service, const CALLS: usize> Server<S, CALLS> {
                     server: rpc::Server::new(slots),
                     services,
                     links: Vec::new(),
+                    promised: 0,
                 }),
             }),
         }
@@ -154,12 +157,12 @@ impl<S: Service, const CALLS: usize> Server<S, CALLS> {
 
     /// Serves one link in the caller's thread until it closes. `false` where there are too many.
     pub fn serve(&self, link: &mut impl Link, channel: u32) -> bool {
-        self.serve_until(link, channel, || false)
+        self.serve_until(link, channel, None, || false)
     }
 
     /// Serves one link by hand, a turn at a time; `None` where there are too many.
     pub(crate) fn turns(&self, link: &mut impl Link, channel: u32) -> Option<Turns<S, CALLS>> {
-        let seat = self.shared.seat(link.halves().0.mtu(), channel)?;
+        let seat = self.shared.seat(link.halves().0.mtu(), channel, None)?;
         Some(Turns {
             seat,
             clock: self.shared.clock,
@@ -167,8 +170,15 @@ impl<S: Service, const CALLS: usize> Server<S, CALLS> {
         })
     }
 
-    fn serve_until(&self, link: &mut impl Link, channel: u32, stopped: impl Fn() -> bool) -> bool {
-        let Some(mut seat) = self.shared.seat(link.halves().0.mtu(), channel) else {
+    fn serve_until(
+        &self,
+        link: &mut impl Link,
+        channel: u32,
+        promise: Option<Promise<S, CALLS>>,
+        stopped: impl Fn() -> bool,
+    ) -> bool {
+        let mtu = link.halves().0.mtu();
+        let Some(mut seat) = self.shared.seat(mtu, channel, promise) else {
             self.refuse();
             return false;
         };

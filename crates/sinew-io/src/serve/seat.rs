@@ -45,10 +45,52 @@ pub(super) struct Seat<S: Service, const CALLS: usize> {
     pub(super) is_busy: bool,
 }
 
+/// A seat is kept free for a link that is still coming about, so that a client to whom memory was
+/// given is not sent away after it.
+pub(super) struct Promise<S: Service, const CALLS: usize>(Option<Arc<Shared<S, CALLS>>>);
+
+impl<S: Service, const CALLS: usize> Drop for Promise<S, CALLS> {
+    fn drop(&mut self) {
+        if let Some(shared) = &self.0 {
+            lock(&shared.engine).promised -= 1;
+        }
+    }
+}
+
+impl<S: Service, const CALLS: usize> Engine<S, CALLS> {
+    fn is_full(&self, max_links: usize) -> bool {
+        let taken = self.links.iter().filter(|lanes| lanes.is_taken).count();
+        taken + self.promised >= max_links
+    }
+}
+
 impl<S: Service, const CALLS: usize> Shared<S, CALLS> {
-    /// A seat for a new link; `None` where every one is taken.
-    pub(super) fn seat(self: &Arc<Self>, mtu: usize, channel: u32) -> Option<Seat<S, CALLS>> {
+    /// Keeps a seat free; `None` where every one is taken or promised.
+    pub(super) fn promise(self: &Arc<Self>) -> Option<Promise<S, CALLS>> {
         let mut engine = lock(&self.engine);
+        if engine.is_full(self.max_links) {
+            return None;
+        }
+        engine.promised += 1;
+        Some(Promise(Some(self.clone())))
+    }
+
+    /// A seat for a new link; `None` where every one is taken, or promised to somebody else.
+    pub(super) fn seat(
+        self: &Arc<Self>,
+        mtu: usize,
+        channel: u32,
+        promise: Option<Promise<S, CALLS>>,
+    ) -> Option<Seat<S, CALLS>> {
+        let mut engine = lock(&self.engine);
+        match promise {
+            Some(mut promise) => {
+                promise.0 = None;
+                engine.promised -= 1;
+            }
+            None if engine.is_full(self.max_links) => return None,
+            None => {}
+        }
         let Engine { server, links, .. } = &mut *engine;
         let take = |(id, lanes): (usize, &mut Lanes)| {
             let id = u16::try_from(id).ok()?;
@@ -141,6 +183,7 @@ impl<S: Service, const CALLS: usize> Drop for Seat<S, CALLS> {
             server,
             services,
             links,
+            ..
         } = &mut *engine;
         server.link_down(&self.via, services, now);
         // Perhaps nobody is left who would: streams to this link are let go, so that its seat and

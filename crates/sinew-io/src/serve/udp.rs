@@ -176,7 +176,7 @@ fn seat<'p, S: Service, const CALLS: usize>(
             .0;
         peers.swap_remove(oldest);
     }
-    let seat = server.shared.seat(endpoint.mtu, endpoint.channel)?;
+    let seat = server.shared.seat(endpoint.mtu, endpoint.channel, None)?;
     peers.push(Peer {
         address,
         heard: now,
