@@ -6,11 +6,16 @@ use crate::failure::Failure;
 
 /// Writes a line at once. Whoever read the output and went has seen enough.
 pub fn line(text: &str) -> Result<(), Failure> {
+    line_of_many(text).map(|_| ())
+}
+
+/// Writes a line at once. `false`: nobody reads the output any more.
+pub fn line_of_many(text: &str) -> Result<bool, Failure> {
     let mut out = std::io::stdout();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
         Err(error) => Err(Failure::internal("cannot write to standard output", error)),
-        Ok(()) => Ok(()),
+        Ok(()) => Ok(true),
     }
 }
 

@@ -347,3 +347,23 @@ fn no_link_file_is_written_of_memory_that_was_overwritten() {
     assert!(text.contains("something wrote over the memory"), "{text}");
     assert!(output.stdout.is_empty());
 }
+
+#[test]
+fn watching_ends_when_nobody_reads_it_any_more() {
+    let folder = folder("unread");
+    let _first = side(&folder, Role::First);
+    let mut child = status(&folder, &["shm:link?offset=8192", "--watch"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    let ended = (0..20).find_map(|_| {
+        thread::sleep(std::time::Duration::from_secs(1));
+        child.try_wait().unwrap()
+    });
+    let _ = child.kill();
+    assert_eq!(ended.and_then(|status| status.code()), Some(0));
+}

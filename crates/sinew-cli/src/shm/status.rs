@@ -83,8 +83,8 @@ pub fn run(args: Args) -> Result<(), Failure> {
                 }
             }
         };
-        output::line(shown.trim_end_matches('\n'))?;
-        if !args.watch {
+        let is_read = output::line_of_many(shown.trim_end_matches('\n'))?;
+        if !args.watch || !is_read {
             return Ok(());
         }
         before = now;
