@@ -2,6 +2,7 @@
 
 use sinew_shm::domain::MAX_CHANNELS;
 
+use super::world::MANY;
 use super::{Meter, level, usual, worst};
 use crate::Result;
 
@@ -19,9 +20,6 @@ pub struct Step {
     pub group: &'static str,
     pub run: fn(&mut Meter) -> Result<()>,
 }
-
-/// Blocks of a large link, both ways.
-pub const MANY: u16 = 1000;
 
 const BLOCKS: (u16, &str) = (MANY, "instructions/block");
 const CHANNEL: (u16, &str) = (MAX_CHANNELS as u16, "instructions/channel");

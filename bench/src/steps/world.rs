@@ -15,6 +15,9 @@ use sinew_shm::linux::process::{Mapped, Process};
 use super::Meter;
 use crate::Result;
 
+/// Blocks of a large link, both ways.
+pub const MANY: u16 = 1000;
+
 /// An end without a lock, and without a doorbell: what is counted is the link's own work.
 pub type Handle = Rc<End<Process<Unshared>>>;
 

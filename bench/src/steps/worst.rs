@@ -3,8 +3,7 @@
 use sinew_shm::domain::{MAX_CHANNELS, Predicate, Role, Sender};
 
 use super::Meter;
-use super::table::MANY;
-use super::world::{CHANNEL, Ends, SIZE, World, told, word};
+use super::world::{CHANNEL, Ends, MANY, SIZE, World, told, word};
 use crate::Result;
 
 /// Wanted by nobody: the packets here are zeros.

@@ -19,6 +19,7 @@
 mod alarm;
 pub mod bytes;
 pub mod client;
+mod connect_error;
 mod counted;
 pub mod endpoint;
 pub mod link;

@@ -148,3 +148,13 @@ where
         self.0.lost();
     }
 }
+
+/// Owned halves of a link, for drivers that arm them.
+pub struct Halves {
+    /// The sending half.
+    pub tx: Box<dyn Tx + Send>,
+    /// The receiving half.
+    pub rx: Box<dyn Rx + Send>,
+    /// What lives as long as the link, to be dropped after the halves: a child process.
+    pub keep: Option<Box<dyn Send>>,
+}

@@ -22,8 +22,8 @@ use crate::bytes::ByteLink;
 use crate::endpoint::{Address, Endpoint};
 use crate::link::Link;
 use crate::open::{self, ConnectError};
+use crate::shm::call_link;
 use crate::shm::config::{Chosen, chosen};
-use crate::shm::dial;
 use crate::shm::greet::{Greeted, HangUp, Shown, greet};
 use crate::sleep::{Sleeper, reading};
 
@@ -180,7 +180,7 @@ impl<S: Service + Send + 'static, const CALLS: usize> Server<S, CALLS> {
                 let chosen = chosen(&endpoint)?;
                 let listener = Listener::bind(path).map_err(|error| match error {
                     LinkError::Socket(error) => fail(error),
-                    error => dial::refused(&endpoint, error).into(),
+                    error => call_link::refused(&endpoint, error).into(),
                 })?;
                 let shown = Arc::new(Shown::default());
                 Box::new(move || {
@@ -310,7 +310,7 @@ impl<S: Service + Send + 'static, const CALLS: usize> Server<S, CALLS> {
             false => greet(socket, chosen.config, shown, is_full),
         });
         match greeted {
-            Ok(Greeted::Client(link, _shows)) => match dial::over(at, link, chosen) {
+            Ok(Greeted::Client(link, _shows)) => match call_link::over(at, link, chosen) {
                 Ok(mut link) => self.serve_one(control, &mut link, at.channel, promise),
                 Err(_) => self.refuse(),
             },

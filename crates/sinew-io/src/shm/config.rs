@@ -13,9 +13,9 @@ use rustix::fs::{Mode, OFlags, open};
 use sinew_shm::domain::file::LinkFile;
 use sinew_shm::domain::{Channel, Config, Pool};
 
+use crate::connect_error::ConnectError;
 use crate::endpoint::{Endpoint, MIN_MTU, Queue};
 use crate::lock;
-use crate::open::ConnectError;
 
 /// Blocks of one direction.
 pub const BLOCKS: u16 = 16;

@@ -16,7 +16,7 @@ use sinew_shm::linux::exchange::{
 use sinew_shm::linux::link::{Link, LinkError};
 use sinew_shm::linux::process::offer;
 
-use super::dial::options;
+use super::call_link::options;
 use crate::lock;
 
 /// The segments of the links that are served at one path: what observers see.

@@ -5,10 +5,12 @@
 //! | [`config`] | what both sides of a link for calls have in common |
 //! | [`threads`] | both sides in this program |
 //! | [`process`] | one side of a link to another process |
+//! | `call_link` | what such a link is made with, and why there is none |
 //! | `dial`, `greet` | `shm:PATH` as its client and as its server |
 //! | `region` | `shm:FILE?doorbell=SOCKET`: memory that an emulator or another core shares |
 //! | `spin`, `watch` | how a thread waits, and how tasks do |
 
+pub(crate) mod call_link;
 pub mod config;
 pub(crate) mod dial;
 pub(crate) mod greet;

@@ -15,11 +15,11 @@ use sinew_shm::linux::Region;
 use sinew_shm::linux::bell::SocketBell;
 use sinew_shm::linux::link::{Link, LinkError, Options, RegionBell, WaitError, connected_stream};
 
+use super::call_link;
 use super::config::chosen;
-use super::dial;
 use super::process::ProcessLink;
+use crate::connect_error::{CONNECT_TIMEOUT, ConnectError};
 use crate::endpoint::{Doorbell, Endpoint};
-use crate::open::{CONNECT_TIMEOUT, ConnectError};
 
 /// How long a peer that does not fit may be one that is just starting anew.
 const MISFIT: Duration = Duration::from_millis(300);
@@ -39,14 +39,14 @@ pub(crate) fn open(
     let region = Region::open(file, doorbell.offset, len).map_err(fail)?;
     let bell = RegionBell::Other(Arc::new(SocketBell::new(bell)));
     let link = Link::in_region(&region, config, Role::First, bell, options());
-    let link = link.map_err(|error: LinkError| dial::refused(endpoint, error))?;
+    let link = link.map_err(|error: LinkError| call_link::refused(endpoint, error))?;
     // A peer that does not fit does not get any better.
     let up = match link.up_within(Some(MISFIT)) {
         Err(WaitError::TimedOut) => link.up_within(Some(CONNECT_TIMEOUT)),
         up => up,
     };
     match up {
-        Ok(()) => dial::over(endpoint, link, chosen),
+        Ok(()) => call_link::over(endpoint, link, chosen),
         Err(WaitError::TimedOut) => Err(ConnectError::TimedOut(endpoint.clone())),
         Err(error) => Err(fail(io::Error::other(error))),
     }
@@ -58,6 +58,6 @@ fn options() -> Options {
     Options {
         end: domain::Options::default(),
         spin: Duration::ZERO,
-        ..dial::options()
+        ..call_link::options()
     }
 }

@@ -3,9 +3,9 @@
 use std::boxed::Box;
 use std::cell::{Cell, RefCell};
 
+use super::super::books::Block;
 use super::super::config::{Channel, Config, Pool, Role};
 use super::super::layout::{IDENTITY, SESSION, identity, session};
-use super::super::books::Block;
 use super::super::port::{Coherent, Silent};
 use super::super::session::state;
 use super::super::{Difference, End, Field, Memory, Options, Parts, Slot, Status};
