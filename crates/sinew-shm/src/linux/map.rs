@@ -175,6 +175,9 @@ pub enum MapError {
     /// Another process, or another link of this one, is this side of the link already. End it, or be
     /// the other side.
     Taken,
+    /// What is to be this side's segment is the other side's: a wrong offset, or the roles are
+    /// exchanged. Nothing was written. Where that is on purpose, clear the memory first.
+    OtherSide,
     /// The kernel refused: usually no permission, or the device has no such range.
     Io(io::Error),
 }
@@ -193,6 +196,10 @@ impl core::fmt::Display for MapError {
                 f.write_str("neither a regular file nor a character device with memory")
             }
             MapError::Taken => f.write_str("somebody else is this side of the link already"),
+            MapError::OtherSide => f.write_str(
+                "the other side's segment is where this side's is to be: check the offset, and which \
+                 side this is",
+            ),
             MapError::Io(error) => write!(f, "cannot map: {error}"),
         }
     }

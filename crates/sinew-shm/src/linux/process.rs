@@ -103,7 +103,8 @@ impl Mapped {
     /// own core, which no barrier reaches.
     ///
     /// [`MapError::Taken`] where another process of this machine is this side already; the side is
-    /// free again when the end is closed, or its process is gone.
+    /// free again when the end is closed, or its process is gone. [`MapError::OtherSide`] where the
+    /// peer's segment stands in the place of the own one.
     pub fn in_region(region: &Region, config: &Config<'_>, role: Role) -> Result<Mapped, MapError> {
         let parts = domain::Region::of(config);
         let claim = region.claim(parts.segment(role), parts.segment(role.peer()))?;
@@ -112,6 +113,11 @@ impl Mapped {
         let mine = region.own(at, len)?;
         let (at, len) = range(parts.segment(role.peer()));
         let peer = region.peer(at, len)?;
+        // A peer that runs cannot mend what is written over its segment.
+        let stands = domain::observe::Link::new(&mine, &mine).side(role);
+        if stands.is_ok_and(|side| side.role == Some(role.peer())) {
+            return Err(MapError::OtherSide);
+        }
         let (at, len) = range(parts.exchange);
         let exchange = (len > 0).then(|| region.own(at, len)).transpose()?;
         let out_of_range = MapError::OutOfRange { offset: 0, len };

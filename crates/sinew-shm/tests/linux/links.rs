@@ -489,6 +489,33 @@ fn side_of_a_region_is_taken_by_one_at_a_time() {
 }
 
 #[test]
+fn link_at_a_wrong_offset_leaves_the_peers_segment_alone() {
+    let path = file("offset");
+    let parts = domain::Region::of(&LINK);
+    let both = region(&path, &LINK);
+    let [one, two] = [domain::Role::First, domain::Role::Second];
+    // A core has no lock on its segment: neither has one who is gone.
+    drop(in_region(&both, LINK, two).unwrap());
+    let len = parts.len as usize;
+    std::fs::OpenOptions::new()
+        .write(true)
+        .open(&path)
+        .unwrap()
+        .set_len(4096 + 2 * parts.len)
+        .unwrap();
+    let shift = parts.segment(two).offset - parts.segment(one).offset;
+    let wrong = Region::open(&path, 4096 + shift, len).unwrap();
+    assert!(matches!(
+        in_region(&wrong, LINK, one),
+        Err(LinkError::Map(MapError::OtherSide))
+    ));
+    let first = in_region(&both, LINK, one).unwrap();
+    let second = in_region(&both, LINK, two).unwrap();
+    come_up(&first, &second);
+    std::fs::remove_file(&path).unwrap();
+}
+
+#[test]
 fn link_in_a_region_comes_up_again_and_again() {
     let path = file("again");
     let region = region(&path, &LINK);
