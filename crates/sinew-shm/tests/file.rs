@@ -142,7 +142,7 @@ fn mistakes_are_named_with_file_line_and_remedy() {
         ),
         (
             "line = 64\n".into(),
-            "a/link.toml: a link has 1 to 64 channels: split it",
+            "a/link.toml: a link has 1 to 64 channels: add one, or split the link",
         ),
         (
             "links = 1\n".into(),

@@ -6,7 +6,7 @@ use super::layout;
 /// Why a configuration is none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ConfigError {
-    /// There is no channel, or there are more than [`MAX_CHANNELS`].
+    /// There is no channel: add one. Or there are more than [`MAX_CHANNELS`]: split the link.
     Channels,
     /// Two channels have this id: give one of them another.
     DuplicateId(u16),
@@ -25,7 +25,10 @@ impl core::fmt::Display for ConfigError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             ConfigError::Channels => {
-                write!(f, "a link has 1 to {MAX_CHANNELS} channels: split it")
+                write!(
+                    f,
+                    "a link has 1 to {MAX_CHANNELS} channels: add one, or split the link"
+                )
             }
             ConfigError::DuplicateId(id) => {
                 write!(f, "two channels have the id {id}: give one of them another")

@@ -195,7 +195,9 @@ impl core::fmt::Display for MapError {
             MapError::NotMemory => {
                 f.write_str("neither a regular file nor a character device with memory")
             }
-            MapError::Taken => f.write_str("somebody else is this side of the link already"),
+            MapError::Taken => {
+                f.write_str("somebody else is this side of the link already: end the other one")
+            }
             MapError::OtherSide => f.write_str(
                 "the other side's segment is where this side's is to be: check the offset, and which \
                  side this is",
