@@ -64,7 +64,7 @@ pub fn explain(endpoint: &Endpoint, error: &ConnectError) -> (String, String) {
         ),
         ConnectError::TimedOut(_) if shared && endpoint.doorbell.is_some() => (
             "the core that shares the memory does not open its side".into(),
-            "start it, and check offset= and its own place of the memory".into(),
+            "start it, and check mtu= or config=, and offset=, against its own".into(),
         ),
         ConnectError::TimedOut(_) if shared => (
             "the server does not answer".into(),
@@ -81,6 +81,10 @@ pub fn explain(endpoint: &Endpoint, error: &ConnectError) -> (String, String) {
         ConnectError::Permission(_) => (
             "access denied".into(),
             "check the owner and the mode of the path".into(),
+        ),
+        ConnectError::Busy(_) if endpoint.doorbell.is_some() => (
+            "somebody else is this side of the link already".into(),
+            "end the other one".into(),
         ),
         ConnectError::Busy(_) if shared => (
             "the server has too many clients".into(),

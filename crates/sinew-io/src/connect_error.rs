@@ -26,8 +26,8 @@ pub enum ConnectError {
     TimedOut(Endpoint),
     /// The operating system refuses access.
     Permission(Endpoint),
-    /// The device is in use by another program, or the server over shared memory has too many
-    /// clients.
+    /// The device is in use by another program, the server over shared memory has too many clients,
+    /// or somebody else is this side of the link with another core.
     Busy(Endpoint),
     /// The path is no socket, or no serial device.
     WrongKind(Endpoint),
@@ -74,9 +74,15 @@ impl fmt::Display for ConnectError {
                 _ => write!(
                     f,
                     "{at}: no server listens there: start it, or check the address (`sinew serve \
-                     {at}`)"
+                     {at}` starts the demo)"
                 ),
             },
+            ConnectError::TimedOut(at) if at.doorbell.is_some() => write!(
+                f,
+                "{at}: the core that shares the memory does not open its side within {} s: start \
+                 it, and check mtu= or config=, and offset=, against its own",
+                CONNECT_TIMEOUT.as_secs()
+            ),
             ConnectError::TimedOut(at) if matches!(at.address, Address::Shm(_)) => write!(
                 f,
                 "{at}: the server does not answer within {} s: it is stopped, or overloaded",
@@ -98,6 +104,10 @@ impl fmt::Display for ConnectError {
                     "{at}: access denied: check the owner and the mode of the path"
                 ),
             },
+            ConnectError::Busy(at) if at.doorbell.is_some() => write!(
+                f,
+                "{at}: somebody else is this side of the link already: end the other one"
+            ),
             ConnectError::Busy(at) if matches!(at.address, Address::Shm(_)) => {
                 write!(f, "{at}: the server has too many clients: end one of them")
             }

@@ -118,6 +118,24 @@ fn a_core_with_other_packets_is_named_as_such() {
 }
 
 #[test]
+fn a_side_that_is_taken_is_named_as_such() {
+    let board = Board::new(64);
+    let core = board.serve(64);
+    let client = connect(&board.endpoint(64)).unwrap();
+    let error = open(&board.endpoint(64)).err().expect("an error");
+    assert!(matches!(error, ConnectError::Busy(_)), "{error}");
+    assert!(error.to_string().contains("end the other one"), "{error}");
+    drop(client);
+    core.join().unwrap();
+}
+
+#[test]
+fn a_core_that_does_not_open_its_side_may_have_other_packets() {
+    let error = ConnectError::TimedOut(Board::new(64).endpoint(64));
+    assert!(error.to_string().contains("check mtu="), "{error}");
+}
+
+#[test]
 fn a_core_that_does_not_run_has_no_doorbell() {
     let board = Board::new(64);
     std::fs::remove_file(&board.socket).unwrap();

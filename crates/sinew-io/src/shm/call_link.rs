@@ -49,6 +49,7 @@ pub(crate) fn refused(endpoint: &Endpoint, error: LinkError) -> ConnectError {
         LinkError::Socket(error)
         | LinkError::Segment(SegmentError::Io(error))
         | LinkError::Map(MapError::Io(error)) => ConnectError::new(endpoint, error),
+        LinkError::Map(MapError::Taken) => ConnectError::Busy(at()),
         LinkError::Exchange(error) => match error {
             ExchangeError::RefusedByPeer(refusal) if refusal.field == Field::Trouble => {
                 let error = match refusal.theirs {
