@@ -1,5 +1,6 @@
 //! Layout 1: where what lies in a segment. Little-endian words of 32 bits; offsets in bytes from the
-//! segment's base; only the segment's owner writes. The wire reference has it as a table.
+//! segment's base; only the segment's owner writes. The page "Domain links" of the book has it
+//! as a table.
 //!
 //! ```text
 //! 0x000 identity   0x040 session   0x080 signs of life   0x100 directory, 128 bytes a channel

@@ -9,8 +9,8 @@ use super::platform::Platform;
 pub struct Options {
     /// Milliseconds between two signs of life.
     pub heartbeat: u32,
-    /// A peer without a sign of life for so many milliseconds is taken for dead; 0 for never. Several
-    /// times the peer's `heartbeat`, or it will be taken for dead while it lives.
+    /// A peer without a sign of life for so many milliseconds is taken for dead; 0, the default, is
+    /// never. Several times the peer's `heartbeat`, or it will be taken for dead while it lives.
     pub silence: u32,
     /// Whether a violation stops the link; else it is only counted.
     pub faults: bool,

@@ -89,8 +89,8 @@ impl<L: Lock> Sender<L> {
         })
     }
 
-    /// Waits for a block, copies the packet into it and sends it. `false` where the receiver does not
-    /// want it.
+    /// Waits for a block, copies the packet into it and sends it. `false` where the receiver's filter
+    /// does not want it: it was not sent.
     pub fn send_within(&self, packet: &[u8], limit: Option<Duration>) -> Result<bool, WaitError> {
         let mut place = self.place_within(packet.len(), limit)?;
         if let Some(front) = place.get_mut(..packet.len()) {

@@ -51,7 +51,7 @@ pub struct Options {
     /// How long a call that waits looks again and again before it sleeps: at most a millisecond.
     /// It is worth about what waking a thread takes.
     pub spin: Duration,
-    /// Time limit of the exchange with a process that has connected.
+    /// Time limit of connecting, and then of the exchange with the other process.
     pub exchange: Duration,
 }
 
@@ -132,7 +132,8 @@ impl<L: Lock> Link<L> {
         self.0.end.role()
     }
 
-    /// Sends on the channel with this id; `None` where the link has no such channel.
+    /// Sends on the channel with this id; `None` where the link has no such channel. Where this side
+    /// has no blocks there (`Pool::new(0, 0)`), it says [`WaitError::TooLarge`] of each packet.
     pub fn sender(&self, channel: u16) -> Option<Sender<L>> {
         Sender::new(self, channel)
     }
@@ -170,7 +171,8 @@ impl<L: Lock> Link<L> {
     }
 
     /// Tells the peer to send no more, and waits until every block is back with its owner. What the
-    /// peer has sent must be received meanwhile, by other threads or before.
+    /// peer has sent must be received meanwhile, by other threads or before. Senders of both sides get
+    /// [`Lost::Closed`] from now on. The link stays open until it is dropped.
     pub fn drain_within(&self, limit: Option<Duration>) -> Result<(), WaitError> {
         /// Nobody tells that this side has given the last block back.
         const AGAIN: Duration = Duration::from_millis(10);

@@ -39,7 +39,8 @@ struct Known {
 }
 
 impl<L: Lock> Link<L> {
-    /// Connects to the [`Listener`](super::Listener) at `path`, as the second side.
+    /// Connects to the [`Listener`](super::Listener) at `path`, as the second side. Waits up to
+    /// [`Options::exchange`] for its answer, and as long before it where its queue is full.
     pub fn connect(
         path: impl AsRef<Path>,
         config: Config<'static>,
