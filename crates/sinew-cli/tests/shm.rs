@@ -207,6 +207,18 @@ fn the_link_file_of_a_running_link_is_written() {
 }
 
 #[test]
+fn no_link_file_is_written_of_a_process_without_links() {
+    let server = support::Serve::start(&format!("shm:{}", support::socket("no-links")));
+    let output = support::sinew(&["shm", "status", &server.endpoint, "--toml"])
+        .output()
+        .unwrap();
+    let text = complaint(&output);
+    assert_eq!(output.status.code(), Some(69), "{text}");
+    assert!(text.contains("has no link now"), "{text}");
+    assert!(output.stdout.is_empty());
+}
+
+#[test]
 fn watching_shows_rates_and_who_is_silent() {
     let folder = folder("watch");
     let (first, second) = (side(&folder, Role::First), side(&folder, Role::Second));
@@ -325,6 +337,7 @@ fn what_is_no_link_is_refused_with_cause_and_remedy() {
     let silent = UnixListener::bind(folder.join("silent")).unwrap();
     let text = fails(&["shm:silent"], 69);
     assert!(text.contains("the process there does not answer"), "{text}");
+    assert!(text.contains("it accepts nobody just now"), "{text}");
     drop(silent);
 }
 

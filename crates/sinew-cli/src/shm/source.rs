@@ -78,7 +78,8 @@ pub fn open(place: &Place, config: Option<&Config<'_>>) -> Result<Found, Failure
     let silent = || {
         failed(
             "the process there does not answer".into(),
-            "it is stopped or overloaded, or its socket is for something else: look at it",
+            "it is stopped or overloaded, or it accepts nobody just now, or its socket is for \
+             something else: look at it",
         )
     };
     let io_failed = |error: io::Error| match error.kind() {

@@ -108,6 +108,12 @@ fn write_toml(args: &Args, config: Option<&LinkFile>) -> Result<(), Failure> {
         cause: cause.into(),
         help: help.into(),
     };
+    if found.links.is_empty() {
+        return Err(failed(
+            "the process there has no link now",
+            "let somebody connect to it first",
+        ));
+    }
     for [first, second] in found.links {
         let link = Link::new(first, second);
         // What no side could run with is not worth a file.
