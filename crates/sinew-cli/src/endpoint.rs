@@ -6,6 +6,8 @@ use sinew::frame::Framing;
 use sinew_io::Endpoint;
 use sinew_io::endpoint::{MAX_MTU, MIN_MTU};
 
+use crate::failure::Failure;
+
 /// Where the link is. Options win over those in the endpoint's text.
 #[derive(Debug, Args)]
 pub struct At {
@@ -32,11 +34,17 @@ fn mtu() -> RangedU64ValueParser<usize> {
 
 impl At {
     /// The endpoint with every option applied.
-    pub fn endpoint(&self) -> Endpoint {
+    pub fn endpoint(&self) -> Result<Endpoint, Failure> {
         let mut endpoint = self.endpoint.clone();
+        if self.mtu.is_some() && endpoint.queue.is_some() {
+            return Err(Failure::usage(
+                "--mtu does not apply beside config=",
+                "leave one out: the link file says how large a block is",
+            ));
+        }
         endpoint.channel = self.channel.unwrap_or(endpoint.channel);
         endpoint.framing = self.frame.unwrap_or(endpoint.framing);
         endpoint.mtu = self.mtu.unwrap_or(endpoint.mtu);
-        endpoint
+        Ok(endpoint)
     }
 }

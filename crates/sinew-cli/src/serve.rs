@@ -51,7 +51,7 @@ pub fn server() -> Server<Services> {
 pub const READY: &str = "serving demo.Cache, demo.Kinds on ";
 
 pub fn run(args: Args) -> Result<(), Failure> {
-    let endpoint = args.at.endpoint();
+    let endpoint = args.at.endpoint()?;
     let server = server();
     let (end, ended) = channel();
     end_at_ctrl_c(end.clone())?;

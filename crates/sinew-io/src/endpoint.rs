@@ -9,7 +9,7 @@
 //! |---|---|---|
 //! | `frame=hdlc`, `len` or `cobs` | byte streams: tcp, unix, serial, exec, stdio | `hdlc` |
 //! | `channel=N` | all; 1 to 4,294,967,295 | 1 |
-//! | `mtu=N` | all; 64 to 4,096 bytes per packet | 1,024 |
+//! | `mtu=N` | all, but not beside `config`; 64 to 4,096 bytes per packet | 1,024 |
 //! | `baud=N` | serial | 115,200 |
 //! | `doorbell=SOCKET` | shm, in memory that an emulator or another core shares: a unix socket, on which one byte rings | none: a process serves at PATH |
 //! | `offset=N` | the same: where the link begins in the file, in bytes, a multiple of 4,096 | 0 |
@@ -136,6 +136,8 @@ pub enum EndpointError {
     Misplaced(&'static str),
     /// The option says nothing without another one.
     Needs(&'static str, &'static str),
+    /// The option does not apply where another one stands.
+    Beside(&'static str, &'static str),
     /// The option stands there more than once.
     Twice(String),
     /// The option's value is out of its range.
@@ -173,6 +175,10 @@ impl fmt::Display for EndpointError {
             EndpointError::Needs(option, other) => {
                 write!(f, "the option `{option}` needs `{other}` beside it: add it")
             }
+            EndpointError::Beside(option, other) => write!(
+                f,
+                "the option `{option}` does not apply beside `{other}`: leave one out"
+            ),
             EndpointError::Twice(option) => {
                 write!(f, "the option `{option}` stands there twice: leave one out")
             }
@@ -254,6 +260,8 @@ impl FromStr for Endpoint {
             Some(queue) if queue.config.as_os_str().is_empty() => {
                 Err(EndpointError::Needs("queue", "config"))
             }
+            // The blocks of the channel say how large a packet is.
+            Some(_) if seen.contains(&"mtu") => Err(EndpointError::Beside("mtu", "config")),
             _ => Ok(endpoint),
         }
     }
@@ -364,7 +372,7 @@ impl fmt::Display for Endpoint {
         if self.channel != 1 {
             options.push(format!("channel={}", self.channel));
         }
-        if self.mtu != DEFAULT_MTU {
+        if self.mtu != DEFAULT_MTU && self.queue.is_none() {
             options.push(format!("mtu={}", self.mtu));
         }
         if let Address::Serial(_, baud) = self.address
@@ -464,6 +472,8 @@ mod tests {
             error("shm:/x?doorbell=/y&offset=1"),
             Value("offset", "1".into())
         );
+        assert_eq!(error("shm:/x?mtu=64&config=y"), Beside("mtu", "config"));
+        assert_eq!(error("shm:/x?config=y&mtu=64"), Beside("mtu", "config"));
         assert_eq!(error("shm:/x?mtu=64&mtu=512"), Twice("mtu".into()));
         assert_eq!(error("shm:/x?config=y&config=z"), Twice("config".into()));
         assert_eq!(error("serial:/x?baud=fast"), Value("baud", "fast".into()));

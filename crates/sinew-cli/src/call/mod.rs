@@ -68,7 +68,7 @@ const EXAMPLES: &str = "Examples:
   seq 5 | jq -c '{n: .}' | sinew call unix:/run/demo.sock demo.Kinds/Sum";
 
 pub fn run(args: Args) -> Result<(), Failure> {
-    let endpoint = args.at.endpoint();
+    let endpoint = args.at.endpoint()?;
     let pool = schema::load(&args.proto, &args.include)?;
     let method = schema::find(&pool, &args.method, args.proto.is_empty())?;
     let reads_input = method.id.kind.client_streams();
