@@ -20,7 +20,7 @@ use crate::output;
 pub struct Args {
     #[command(flatten)]
     at: At,
-    /// Say when clients come and go
+    /// Say when clients come and go, and why one is refused
     #[arg(short, long)]
     verbose: bool,
 }
@@ -62,7 +62,8 @@ pub fn run(args: Args) -> Result<(), Failure> {
     );
     server.on_link(move |event| match event {
         LinkEvent::Opened(link) if args.verbose => output::note(&format!("client {link} is there")),
-        LinkEvent::Opened(_) => {}
+        LinkEvent::Refused(why) if args.verbose => output::note(&format!("client refused: {why}")),
+        LinkEvent::Opened(_) | LinkEvent::Refused(_) => {}
         LinkEvent::Closed(link) => {
             if args.verbose {
                 output::note(&format!("client {link} is gone"));

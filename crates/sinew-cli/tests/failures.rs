@@ -160,7 +160,25 @@ fn sides_of_shared_memory_that_do_not_fit_say_in_what() {
     let socket = server.endpoint.replace("shm:", "unix:");
     let text = complaint(&call(&socket, &DOUBLE, ""));
     assert!(text.contains("the socket is of another kind"), "{text}");
-    assert!(server.stop().contains("clients 1"));
+    let report = server.stop();
+    assert!(
+        report.contains("client refused: it does not fit (length of"),
+        "{report}"
+    );
+    assert!(report.contains("clients 1"), "{report}");
+}
+
+#[test]
+fn a_packet_size_beside_a_link_file_is_refused() {
+    for args in [
+        &["call", "shm:/x?config=y", "--mtu", "64", "Kinds/Double"][..],
+        &["call", "shm:/x?config=y&mtu=64", "Kinds/Double"],
+    ] {
+        let output = support::sinew(args).output().unwrap();
+        let text = complaint(&output);
+        assert_eq!(output.status.code(), Some(64), "{text}");
+        assert!(text.contains("does not apply beside"), "{text}");
+    }
 }
 
 #[test]

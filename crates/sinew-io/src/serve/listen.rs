@@ -17,7 +17,7 @@ use sinew_shm::linux::place::SocketPath;
 
 use super::control::Control;
 use super::seat::Promise;
-use super::{Server, udp};
+use super::{Server, Why, udp};
 use crate::bytes::ByteLink;
 use crate::endpoint::{Address, Endpoint};
 use crate::link::Link;
@@ -269,14 +269,14 @@ impl<S: Service + Send + 'static, const CALLS: usize> Server<S, CALLS> {
     /// A thread for one client; none, and counted, where there are too many.
     fn start(&self, job: Job, threads: usize) -> Option<JoinHandle<()>> {
         if threads >= self.max_links() + SPARE {
-            self.refuse();
+            self.refuse_for(Why::TooMany);
             job(Room::None);
             return None;
         }
         let thread = thread::Builder::new().name("sinew-link".into());
         let started = thread.spawn(|| job(Room::Free));
         if started.is_err() {
-            self.refuse();
+            self.refuse_for(Why::Trouble);
         }
         started.ok()
     }
@@ -298,7 +298,7 @@ impl<S: Service + Send + 'static, const CALLS: usize> Server<S, CALLS> {
         shown: &Arc<Shown>,
     ) {
         let Ok(hang_up) = HangUp::of(&socket) else {
-            return self.refuse();
+            return self.refuse_for(Why::Trouble);
         };
         let mut promise = None;
         let is_full = || {
@@ -312,7 +312,7 @@ impl<S: Service + Send + 'static, const CALLS: usize> Server<S, CALLS> {
         match greeted {
             Ok(Greeted::Client(link, _shows)) => match call_link::over(at, link, chosen) {
                 Ok(mut link) => self.serve_one(control, &mut link, at.channel, promise),
-                Err(_) => self.refuse(),
+                Err(_) => self.refuse_for(Why::Trouble),
             },
             Ok(Greeted::Observer(socket, _looks)) => {
                 // The observer sees by the hang-up that this server has ended.
@@ -325,7 +325,7 @@ impl<S: Service + Send + 'static, const CALLS: usize> Server<S, CALLS> {
             }
             // Nobody has asked for anything: another server that looks whether this one lives.
             Err(LinkError::Exchange(ExchangeError::HungUp)) => {}
-            Err(_) => self.refuse(),
+            Err(error) => self.refuse_for(Why::of(&error)),
         }
     }
 

@@ -11,6 +11,7 @@
 //! a link; the one that was silent longest makes room. A serial line, a child process and the own
 //! standard input and output are one link each.
 
+use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::task::Waker;
@@ -18,6 +19,8 @@ use std::time::Duration;
 
 use sinew::link::Tx;
 use sinew::rpc::{self, Service, Slot};
+use sinew_shm::linux::exchange::{ExchangeError, Field, Refusal};
+use sinew_shm::linux::link::LinkError;
 
 use crate::Clock;
 use crate::link::{Link, Want};
@@ -72,6 +75,51 @@ pub enum LinkEvent {
     Opened(u16),
     /// It is gone; its calls have ended.
     Closed(u16),
+    /// A client was refused, and has no link. Not told over udp, where only packets are refused.
+    Refused(Why),
+}
+
+/// Why a client was refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Why {
+    /// Every link is taken: [`Server::max_links`].
+    TooMany,
+    /// Over shared memory: what differs between the two sides. Give both the same mtu or link file.
+    Differs(Refusal),
+    /// Over shared memory: it did not say in time what it wants.
+    Silent,
+    /// A thread, a descriptor or memory for it could not be had here, or it went away half-way.
+    Trouble,
+}
+
+impl Why {
+    fn of(error: &LinkError) -> Why {
+        match error {
+            LinkError::Exchange(error) => match error {
+                ExchangeError::Refused(refusal) | ExchangeError::RefusedByPeer(refusal) => {
+                    match refusal.field {
+                        Field::Busy => Why::TooMany,
+                        Field::Trouble => Why::Trouble,
+                        _ => Why::Differs(*refusal),
+                    }
+                }
+                ExchangeError::Silent => Why::Silent,
+                _ => Why::Trouble,
+            },
+            _ => Why::Trouble,
+        }
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Why::TooMany => f.write_str("there are too many"),
+            Why::Differs(refusal) => write!(f, "it does not fit ({refusal})"),
+            Why::Silent => f.write_str("it said nothing in time"),
+            Why::Trouble => f.write_str("it went away, or this process lacks room for it"),
+        }
+    }
 }
 
 /// Links at the same time where nothing else is said.
@@ -120,13 +168,13 @@ impl<S: Service, const CALLS: usize> Server<S, CALLS> {
         self.shared.max_links
     }
 
-    /// Calls `watch` when a link opens and when it closes, in that link's thread. Only the first
-    /// watcher counts; set it before listening.
+    /// Calls `watch` when a link opens, when it closes and when a client is refused, in a thread of
+    /// the server. Only the first watcher counts; set it before listening.
     pub fn on_link(&self, watch: impl Fn(LinkEvent) + Send + Sync + 'static) {
         let _ = self.shared.watch.set(Box::new(watch));
     }
 
-    /// Clients refused because there were too many.
+    /// How many clients were refused, for whatever reason ([`Why`]); over udp, how many packets.
     pub fn refused(&self) -> u32 {
         self.shared.refused.load(Ordering::Relaxed)
     }
@@ -179,11 +227,16 @@ impl<S: Service, const CALLS: usize> Server<S, CALLS> {
     ) -> bool {
         let mtu = link.halves().0.mtu();
         let Some(mut seat) = self.shared.seat(mtu, channel, promise) else {
-            self.refuse();
+            self.refuse_for(Why::TooMany);
             return false;
         };
         pump::run(link, &mut seat, self.shared.clock, stopped);
         true
+    }
+
+    fn refuse_for(&self, why: Why) {
+        self.refuse();
+        self.shared.tell(LinkEvent::Refused(why));
     }
 
     fn refuse(&self) {
