@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use sinew_shm::domain::{Channel, Config, Pool, Predicate};
-use sinew_shm::linux::link::{Link, Listener, Options, WaitError};
+use sinew_shm::linux::link::{Link, LinkError, Listener, Options, WaitError};
 
 const ORDERS: u16 = 1;
 const SAMPLES: u16 = 2;
@@ -26,9 +26,27 @@ const SECOND: Option<Duration> = Some(Duration::from_secs(1));
 // ANCHOR_END: link
 
 // ANCHOR: station
-fn station(path: &Path) -> Result<(), Box<dyn Error>> {
+fn listen(path: &Path) -> Result<(), LinkError> {
     let listener = Listener::bind(path)?;
-    let link: Link = listener.accept(LINK, Options::default(), None)?; // None: for ever
+    loop {
+        // None: for ever. An error of one accept says nothing of the next.
+        let link: Link = match listener.accept(LINK, Options::default(), None) {
+            Ok(link) => link,
+            Err(error) => {
+                eprintln!("no link: {error}");
+                std::thread::sleep(Duration::from_millis(10)); // it may be a lack of descriptors
+                continue;
+            }
+        };
+        std::thread::spawn(move || {
+            if let Err(error) = station(&link) {
+                eprintln!("a link ended: {error}");
+            }
+        });
+    }
+}
+
+fn station(link: &Link) -> Result<(), Box<dyn Error>> {
     link.up_within(SECOND)?;
     let orders = link.receiver(ORDERS).ok_or("no such channel")?;
     let answers = link.sender(ORDERS).ok_or("no such channel")?;
@@ -96,17 +114,38 @@ fn client(path: &Path) -> Result<Vec<u32>, Box<dyn Error>> {
 }
 // ANCHOR_END: client
 
+use sinew_shm::StdLock;
+use sinew_shm::domain::file::LinkFile;
+
 #[test]
 fn a_client_hears_of_one_sensor_from_another_process() -> Result<(), Box<dyn Error>> {
     let path = std::env::temp_dir().join(format!("sinew-station-{}", std::process::id()));
     let there = path.clone();
-    let station = std::thread::spawn(move || station(&there).map_err(|error| error.to_string()));
+    std::thread::spawn(move || listen(&there));
     while !path.exists() {
         std::thread::yield_now();
     }
-    let seen = client(&path)?;
-    assert_eq!(seen, [2, 5, 8, 11, 14, 17, 20, 23, 26, 29]);
-    station.join().unwrap()?;
+    for _ in 0..2 {
+        let seen = client(&path)?;
+        assert_eq!(seen, [2, 5, 8, 11, 14, 17, 20, 23, 26, 29]);
+        // Whoever does not fit is refused, and the next one is not.
+        const OTHER: Config = Config::new(&[Channel::new(ORDERS, "orders", Pool::new(1, 64))]);
+        let refused = Link::<StdLock>::connect(&path, OTHER, Options::default());
+        assert!(matches!(refused, Err(LinkError::Exchange(_))));
+    }
+    std::fs::remove_file(&path)?;
+    Ok(())
+}
+
+#[test]
+fn a_link_file_is_loaded() -> Result<(), Box<dyn Error>> {
+    let file = std::env::temp_dir().join(format!("sinew-link-{}.toml", std::process::id()));
+    std::fs::write(&file, LINK.to_toml())?;
+    // ANCHOR: file
+    let config: Config = LinkFile::load(&file)?.leak(); // once: it stays as long as the program
+    assert_eq!(config.hash(), LINK.hash()); // the peer may have compiled it in
+    // ANCHOR_END: file
+    std::fs::remove_file(&file)?;
     Ok(())
 }
 
