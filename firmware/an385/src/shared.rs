@@ -50,6 +50,7 @@ pub fn open<L: Lock, const WAKERS: bool>() -> Option<End<Board<L, WAKERS>>> {
     End::open_planned(memory()?, parts, Options::default()).ok()
 }
 
+// ANCHOR: memory
 const REGION: Region = Region::of(&LINK);
 const _: () = assert!(REGION.len <= PSRAM_LEN && REGION.exchange.len == 0);
 
@@ -70,6 +71,7 @@ fn segment(span: Span) -> Option<Segment> {
     // reference of this image goes.
     unsafe { Segment::from_raw(base, span.len as usize) }
 }
+// ANCHOR_END: memory
 
 /// UART1: one byte rings.
 pub struct Uart1;
