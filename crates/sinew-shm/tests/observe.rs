@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use sinew_shm::domain::{
-    Channel, Config, End, Memory, Options, Pool, Predicate, Receiver, Role, Sender, Trust,
+    Channel, Config, End, Kind, Memory, Options, Pool, Predicate, Receiver, Role, Sender, Trust,
 };
 use support::{open, up};
 
@@ -72,7 +72,10 @@ fn channels_are_described_by_the_directory() {
         assert_eq!(side.name.as_str(), "sixteen bytes ok");
         assert_eq!(side.uuid, TYPED.uuid);
         assert_eq!(side.type_hash, TYPED.type_hash);
-        assert_eq!((side.kind, side.priority, side.replies), (1, 128, true));
+        assert_eq!(
+            (side.kind, side.priority, side.replies),
+            (Some(Kind::Queue), 128, true)
+        );
         assert_eq!((side.pool, side.peer_pool), (TYPED.first, TYPED.second));
     }
 }

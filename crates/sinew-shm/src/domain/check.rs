@@ -1,6 +1,6 @@
 //! What a configuration must be, and how much memory it takes.
 
-use super::config::{Config, MAX_BLOCKS, MAX_CHANNELS, MAX_SIZE, Pool, Role, Trust};
+use super::config::{Config, Kind, MAX_BLOCKS, MAX_CHANNELS, MAX_SIZE, Pool, Role, Trust};
 use super::layout;
 
 /// Why a configuration is none.
@@ -15,6 +15,8 @@ pub enum ConfigError {
     Pool(u16),
     /// The channel with this id answers in the received block, which only `trust = mutual` allows.
     RepliesNeedTrust(u16),
+    /// The state channel with this id has more than one value for a side, or replies.
+    State(u16),
     /// The line is not of 32 to 256 bytes.
     Line,
     /// One segment would be larger than 2 GiB.
@@ -42,6 +44,11 @@ impl core::fmt::Display for ConfigError {
                 f,
                 "channel {id}: replies in the lent block need trust = mutual: set it, or leave \
                  replies out"
+            ),
+            ConfigError::State(id) => write!(
+                f,
+                "channel {id}: a state channel has one block for each side that has a value, and no \
+                 replies"
             ),
             ConfigError::Line => f.write_str("the line is 2^5 to 2^8 bytes: set line_log2 so"),
             ConfigError::TooLarge => {
@@ -78,6 +85,10 @@ impl Config<'_> {
                 || (first.blocks == 0 && second.blocks == 0)
             {
                 return Err(ConfigError::Pool(channel.id));
+            }
+            let is_state = matches!(channel.kind, Kind::State);
+            if is_state && (first.blocks > 1 || second.blocks > 1 || channel.replies) {
+                return Err(ConfigError::State(channel.id));
             }
             if channel.replies && !matches!(self.trust, Trust::Mutual) {
                 return Err(ConfigError::RepliesNeedTrust(channel.id));

@@ -5,7 +5,7 @@
 //!
 //! # Canonical bytes
 //! In this order, numbers little-endian: major version (u16), trust (u8: 0 none, 1 mutual), line
-//! (u8, log2), channels (u8), then per channel: id (u16), kind (u8, 1 = queue), replies (u8, 0 or
+//! (u8, log2), channels (u8), then per channel: id (u16), kind (u8, 1 queue, 2 state), replies (u8, 0 or
 //! 1), priority (u8), pool of the first side (blocks u16, size u32), pool of the second side (the
 //! same), type hash (u32), 128-bit id (16 bytes), name (16 bytes, filled up with zeros).
 
@@ -114,11 +114,34 @@ impl core::fmt::Display for Name {
     }
 }
 
-/// One queue channel: a pool of blocks and two rings per direction.
+/// What a channel carries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Kind {
+    /// Packets: a pool of blocks and two rings per direction.
+    #[default]
+    Queue = 1,
+    /// The latest value of each side: see [`State`](super::State).
+    State = 2,
+}
+
+impl Kind {
+    /// The one with this number in the directory.
+    pub(super) const fn of(number: u8) -> Option<Kind> {
+        match number {
+            1 => Some(Kind::Queue),
+            2 => Some(Kind::State),
+            _ => None,
+        }
+    }
+}
+
+/// One channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Channel {
     /// By which programs find it; unique in the link.
     pub id: u16,
+    /// What it carries.
+    pub kind: Kind,
     /// For people and tools.
     pub name: Name,
     /// For people and tools, 0 where there is none.
@@ -146,6 +169,7 @@ impl Channel {
         };
         Channel {
             id,
+            kind: Kind::Queue,
             name,
             uuid: 0,
             priority: 128,
@@ -154,6 +178,17 @@ impl Channel {
             second: pool,
             replies: false,
         }
+    }
+
+    /// A channel for the latest value of each side, of `size` bytes; [`Channel::of`] has it of a type.
+    /// Without a pool of its own a side has no value: `pools(Pool::new(1, size), Pool::new(0, 0))`.
+    ///
+    /// # Panics
+    /// As [`Channel::new`].
+    pub const fn state(id: u16, name: &str, size: u32) -> Channel {
+        let mut channel = Channel::new(id, name, Pool::new(1, size));
+        channel.kind = Kind::State;
+        channel
     }
 
     /// With this priority; 0 is the most urgent.
@@ -235,7 +270,7 @@ impl<'a> Config<'a> {
             let channel = &self.channels[at];
             crc = crc
                 .bytes(&channel.id.to_le_bytes())
-                .byte(KIND_QUEUE)
+                .byte(channel.kind as u8)
                 .byte(channel.replies as u8)
                 .byte(channel.priority)
                 .bytes(&channel.first.blocks.to_le_bytes())
@@ -255,12 +290,11 @@ impl<'a> Config<'a> {
         let (mut at, mut sum) = (0, 0);
         while at < self.channels.len() {
             let channel = &self.channels[at];
-            sum += channel.first.blocks as usize + channel.second.blocks as usize;
+            if matches!(channel.kind, Kind::Queue) {
+                sum += channel.first.blocks as usize + channel.second.blocks as usize;
+            }
             at += 1;
         }
         sum
     }
 }
-
-/// The kind of channel in the directory: a queue.
-pub(super) const KIND_QUEUE: u8 = 1;

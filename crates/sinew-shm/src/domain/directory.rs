@@ -1,6 +1,6 @@
 //! The directory of a segment: each channel in words, by which a difference can be named.
 
-use super::config::{Channel, Config, KIND_QUEUE, Role};
+use super::config::{Channel, Config, Role};
 use super::layout::{self, Parts, directory as at};
 use super::port::Cache;
 use super::{Difference, Field};
@@ -13,7 +13,8 @@ pub(super) const DIRECTORY_WORDS: usize = layout::DIRECTORY_ENTRY as usize / 4;
 pub(super) const fn words(channel: &Channel, role: Role, parts: &Parts) -> [u32; DIRECTORY_WORDS] {
     let (pool, peer) = (channel.pool(role), channel.pool(role.peer()));
     let mut words = [0; DIRECTORY_WORDS];
-    words[at::ID] = channel.id as u32 | (KIND_QUEUE as u32) << 16 | (channel.priority as u32) << 24;
+    words[at::ID] =
+        channel.id as u32 | (channel.kind as u32) << 16 | (channel.priority as u32) << 24;
     words[at::BLOCKS] = pool.blocks as u32 | parts.ring_log2 << 16 | (channel.replies as u32) << 24;
     words[at::SIZE] = pool.size;
     words[at::TYPE] = channel.type_hash;

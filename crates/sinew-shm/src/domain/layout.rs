@@ -6,13 +6,15 @@
 //! 0x000 identity   0x040 session   0x080 signs of life   0x100 directory, 128 bytes a channel
 //! then per channel, each from a line of its own:
 //!   control (64)   statistics (64)   ring of sent entries   ring of returns   pool
+//! and of a state channel:
+//!   control (64)   statistics (64)   four copies of the own value
 //! ```
 //!
 //! A ring has a power of two of entries of 16 bytes, at least as many as there are blocks to pass
 //! through it, so it is never full. Pools of channels with replies lie in the exchange segment, the
 //! first side's before the second side's.
 
-use super::config::{Channel, Config, Role};
+use super::config::{Channel, Config, Kind, Role};
 
 /// `magic`: stored last at open, 0 before.
 pub(super) const MAGIC: u32 = u32::from_le_bytes(*b"Sinw");
@@ -108,6 +110,18 @@ pub(super) mod statistics {
     pub const UNWANTED: usize = 9;
 }
 
+/// Line of a state channel's control: word indices.
+pub(super) mod state {
+    /// Of the own value: which copy is the latest, and which of each pair; see `domain::state`.
+    pub const LATEST: usize = 0;
+    /// The pair of the peer's copies that this side reads.
+    pub const READING: usize = 1;
+    /// The number of the value in each copy, 0 while it is being written.
+    pub const VERSIONS: usize = 4;
+}
+/// Copies of a value, so that neither side waits for the other.
+pub(super) const COPIES: u16 = 4;
+
 /// An entry of a ring: word indices.
 pub(super) mod entry {
     /// Position + 1, stored last.
@@ -156,7 +170,11 @@ const fn stride(config: &Config<'_>, channel: &Channel, role: Role) -> u64 {
 }
 
 const fn pool_len(config: &Config<'_>, channel: &Channel, role: Role) -> u64 {
-    stride(config, channel, role) * channel.pool(role).blocks as u64
+    let copies = match channel.kind {
+        Kind::Queue => 1,
+        Kind::State => COPIES as u64,
+    };
+    stride(config, channel, role) * channel.pool(role).blocks as u64 * copies
 }
 
 /// Where the part of the channel at `index` lies in the segment of `role`, and where the next
@@ -185,12 +203,16 @@ const fn walk(config: &Config<'_>, role: Role, index: usize) -> (Parts, u64) {
         at += line;
         parts.statistics = at as u32;
         at += line;
-        parts.ring = at as u32;
-        parts.ring_log2 = ring_log2(channel.pool(role).blocks);
-        at += align((ENTRY as u64) << parts.ring_log2, line);
-        parts.returns = at as u32;
-        parts.returns_log2 = ring_log2(channel.pool(role.peer()).blocks);
-        at += align((ENTRY as u64) << parts.returns_log2, line);
+        (parts.ring, parts.returns) = (0, 0);
+        (parts.ring_log2, parts.returns_log2) = (0, 0);
+        if matches!(channel.kind, Kind::Queue) {
+            parts.ring = at as u32;
+            parts.ring_log2 = ring_log2(channel.pool(role).blocks);
+            at += align((ENTRY as u64) << parts.ring_log2, line);
+            parts.returns = at as u32;
+            parts.returns_log2 = ring_log2(channel.pool(role.peer()).blocks);
+            at += align((ENTRY as u64) << parts.returns_log2, line);
+        }
         parts.stride = stride(config, channel, role) as u32;
         if channel.replies {
             let first = pool_len(config, channel, Role::First);

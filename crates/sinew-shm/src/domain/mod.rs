@@ -49,6 +49,7 @@ mod handles;
 mod identity;
 mod inbox;
 mod layout;
+mod memory;
 pub mod observe;
 mod outbox;
 mod plan;
@@ -56,20 +57,26 @@ mod port;
 mod region;
 mod ring;
 mod session;
+mod state;
 
 pub use books::Block;
 pub use check::ConfigError;
 pub use config::{
-    Channel, Config, MAJOR, MAX_BLOCKS, MAX_CHANNELS, MAX_SIZE, MINOR, Name, Pool, Role, Trust,
+    Channel, Config, Kind, MAJOR, MAX_BLOCKS, MAX_CHANNELS, MAX_SIZE, MINOR, Name, Pool, Role,
+    Trust,
 };
-pub use end::{End, Memory, OpenError, Options, Parts, Platform, Slot, Status};
+pub use end::{End, OpenError, Options, Parts, Platform, Slot, Status};
 pub use filter::Predicate;
 pub use halves::{Incoming, Outgoing};
 pub use handles::{EndRef, Packet, Place, Receiver, Reply, Sender};
 pub use layout::BELL;
+pub use memory::Memory;
 pub use plan::{ChannelPlan, Plan};
 pub use port::{Cache, Coherent, Doorbell, HardwareLock, Silent, Uses};
 pub use region::{Region, Span};
+pub use state::{Plain, State, Value};
+#[doc(hidden)]
+pub use state::{hash_of, join};
 
 /// Why a pairing with the peer is over. Own blocks are back. What was sent and not read is lost,
 /// except where the peer has closed the link: that comes first.

@@ -122,6 +122,8 @@ pub struct Uses {
     pub filters: bool,
     /// Channels with replies.
     pub replies: bool,
+    /// State channels.
+    pub states: bool,
     /// Wakers (`arm` of the handles). Without them: [`Receiver::ring_at`](super::Receiver::ring_at).
     pub wakers: bool,
 }
@@ -131,12 +133,14 @@ impl Uses {
     pub const ALL: Uses = Uses {
         filters: true,
         replies: true,
+        states: true,
         wakers: true,
     };
     /// Packets in both directions, by polling and doorbells.
     pub const PACKETS: Uses = Uses {
         filters: false,
         replies: false,
+        states: false,
         wakers: false,
     };
 }

@@ -76,6 +76,18 @@ pub(crate) const FILTER_STORE: Point = Point::new("filter_store", Ordering::Rele
 /// Filter: pairs with [`FILTER_STORE`].
 pub(crate) const FILTER_LOAD: Point = Point::new("filter_load", Ordering::Acquire);
 
+/// State channels: what a side says of its copies, or of its reading, happens after what it wrote or
+/// read before.
+pub(crate) const STATE_STORE: Point = Point::new("state_store", Ordering::Release);
+/// State channels: pairs with [`STATE_STORE`].
+pub(crate) const STATE_LOAD: Point = Point::new("state_load", Ordering::Acquire);
+/// State channels, writer: its last value before its look at what is read.
+pub(crate) const STATE_WRITE_FENCE: Point = Point::new("state_write_fence", Ordering::SeqCst);
+/// State channels, reader: what it reads before its look at which copy is the latest.
+pub(crate) const STATE_READ_FENCE: Point = Point::new("state_read_fence", Ordering::SeqCst);
+/// State channels, writer: that a copy is being written, for observers, before it is.
+pub(crate) const STATE_VERSION_FENCE: Point = Point::new("state_version_fence", Ordering::Release);
+
 /// The points inside one domain: every one that a test must be able to tell from a weaker one.
 #[cfg(loom)]
 pub const MUTANTS: [&str; 10] = [

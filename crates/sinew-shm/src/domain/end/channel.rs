@@ -4,20 +4,50 @@ use super::super::books::Block;
 use super::super::config::{Channel, Role};
 use super::super::inbox::Inbox;
 use super::super::layout;
+use super::super::memory::Memory;
 use super::super::outbox::Outbox;
 use super::super::plan::ChannelPlan;
 use super::super::port::{Cache, Ways};
 use super::super::ring::{RingReader, RingWriter};
-use super::memory::Memory;
+use super::super::state::StateEnd;
 use crate::waiters::{Waiters, Woken};
 use crate::word::{Segment, Words};
 
 /// Room for one channel.
-pub struct Slot(pub(super) Option<ChannelEnd>);
+pub struct Slot(pub(super) Room);
 
 impl Slot {
     /// Nothing yet.
-    pub const EMPTY: Slot = Slot(None);
+    pub const EMPTY: Slot = Slot(Room::Empty);
+
+    /// The channel, where it is a queue.
+    #[inline(always)]
+    pub(super) fn queue(&self) -> Option<&ChannelEnd> {
+        match &self.0 {
+            Room::Queue(channel) => Some(channel),
+            _ => None,
+        }
+    }
+
+    /// How urgent the channel is; `None` where there is none.
+    pub(super) fn priority(&self) -> Option<u8> {
+        match &self.0 {
+            Room::Empty => None,
+            Room::Queue(channel) => Some(channel.priority),
+            Room::State(channel) => Some(channel.priority),
+        }
+    }
+}
+
+/// What a slot has room for.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is no heap to put the larger one on"
+)]
+pub(super) enum Room {
+    Empty,
+    Queue(ChannelEnd),
+    State(StateEnd),
 }
 
 /// One side of a channel.

@@ -7,8 +7,9 @@
 //! (the next, where they were made while the link was down); after it they say why it is over.
 
 use super::Lost;
-use super::config::{Channel, Config, Role, Trust};
+use super::config::{Channel, Config, Kind as Carries, Role, Trust};
 use super::identity::Identity;
+use super::memory::Memory;
 use super::observe::{Link, Source};
 use super::plan::{ChannelPlan, Plan};
 use super::port::Doorbell;
@@ -21,7 +22,7 @@ use crate::word::Segment;
 mod channel;
 #[cfg(all(test, not(any(loom, miri))))]
 mod digest;
-mod memory;
+
 mod opening;
 mod platform;
 mod state;
@@ -30,7 +31,7 @@ mod steps;
 use channel::Kind;
 pub use channel::Slot;
 pub(super) use channel::What;
-pub use memory::Memory;
+
 pub use opening::{OpenError, Options, Parts, Status};
 pub use platform::Platform;
 use state::{After, Inner};
@@ -128,6 +129,10 @@ impl<P: Platform> End<P> {
             mut slots,
             mut blocks,
         } = parts;
+        let is_state = |channel: &Channel| matches!(channel.kind, Carries::State);
+        if !P::USES.states && config.channels.iter().any(is_state) {
+            return Err(OpenError::States);
+        }
         if !P::USES.replies && config.channels.iter().any(|channel| channel.replies) {
             return Err(OpenError::Replies);
         }
@@ -293,7 +298,7 @@ impl<P: Platform> End<P> {
             }
             let slots = inner.slots.as_mut().iter();
             slots
-                .flat_map(|slot| &slot.0)
+                .filter_map(Slot::queue)
                 .find(|channel| channel.inbox.has_news(1, cache))
                 .map(|channel| channel.id)
         })

@@ -56,6 +56,8 @@ pub enum OpenError {
     },
     /// The configuration has channels with replies, and [`Platform::USES`] leaves them out.
     Replies,
+    /// The configuration has state channels, and [`Platform::USES`] leaves them out.
+    States,
     /// Fewer slots or blocks than [`Config::channels`](crate::domain::Config::channels) and [`Config::blocks`](crate::domain::Config::blocks) need.
     Room,
 }
@@ -72,6 +74,10 @@ impl core::fmt::Display for OpenError {
             OpenError::Replies => f.write_str(
                 "the configuration has a channel with replies, and this end is built without them: \
                  set Platform::USES, or take them out of the channel",
+            ),
+            OpenError::States => f.write_str(
+                "the configuration has a state channel, and this end is built without them: set \
+                 Platform::USES, or leave the channel out",
             ),
             OpenError::Room => f.write_str(
                 "the end has too few slots or blocks: as many as Config::channels and \

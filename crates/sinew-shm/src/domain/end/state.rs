@@ -1,15 +1,16 @@
 //! What the lock of an end guards: its session and its channels.
 
 use super::super::books::Block;
-use super::super::config::{Channel, Config, Role};
+use super::super::config::{Channel, Config, Kind as Carries, Role};
 use super::super::directory;
 use super::super::identity::Identity;
 use super::super::layout::statistics;
+use super::super::memory::Memory;
 use super::super::plan::ChannelPlan;
 use super::super::session::{Seen, Session, state};
+use super::super::state::StateEnd;
 use super::super::{Lost, Violation};
-use super::channel::{ChannelEnd, Kind, Slot};
-use super::memory::Memory;
+use super::channel::{ChannelEnd, Kind, Room, Slot};
 use super::opening::{Options, Status};
 use super::platform::Platform;
 use crate::waiters::Woken;
@@ -72,23 +73,28 @@ impl<P: Platform> Inner<P> {
         for (index, channel) in config.channels.iter().enumerate() {
             let plan = plans(channel, index)?;
             directory::write(&self.memory.mine, index, &plan.directory, cache);
-            let end = ChannelEnd::new::<P>(
-                channel,
-                &plan,
-                self.role,
-                &self.memory,
-                (self.blocks.as_mut(), books),
-            )?;
-            books = end.books_end;
+            let room = match channel.kind {
+                Carries::Queue => {
+                    let books_of_all = (self.blocks.as_mut(), books);
+                    let (role, memory) = (self.role, &self.memory);
+                    let end = ChannelEnd::new::<P>(channel, &plan, role, memory, books_of_all)?;
+                    books = end.books_end;
+                    Room::Queue(end)
+                }
+                Carries::State if P::USES.states => {
+                    Room::State(StateEnd::new(channel, &plan, self.role, &self.memory)?)
+                }
+                Carries::State => return None,
+            };
             // Insertion: behind everything that is as urgent.
             let slots = self.slots.as_mut().get_mut(..=index)?;
             let behind = |slot: &Slot| {
-                let other = slot.0.as_ref();
-                other.is_none_or(|other| other.priority > channel.priority)
+                let other = slot.priority();
+                other.is_none_or(|other| other > channel.priority)
             };
             let at = slots.iter().position(behind).unwrap_or(index);
             slots.get_mut(at..)?.rotate_right(1);
-            slots.get_mut(at)?.0 = Some(end);
+            slots.get_mut(at)?.0 = room;
         }
         Some(())
     }
@@ -96,8 +102,19 @@ impl<P: Platform> Inner<P> {
     /// A channel, and the books on all blocks.
     #[inline(always)]
     pub(super) fn channel(&mut self, slot: usize) -> Option<(&mut ChannelEnd, &mut [Block])> {
-        let channel = self.slots.as_mut().get_mut(slot)?.0.as_mut()?;
-        Some((channel, self.blocks.as_mut()))
+        match &mut self.slots.as_mut().get_mut(slot)?.0 {
+            Room::Queue(channel) => Some((channel, self.blocks.as_mut())),
+            _ => None,
+        }
+    }
+
+    /// A state channel.
+    #[inline(always)]
+    pub(super) fn state(&mut self, slot: usize) -> Option<&mut StateEnd> {
+        match &mut self.slots.as_mut().get_mut(slot)?.0 {
+            Room::State(channel) => Some(channel),
+            _ => None,
+        }
     }
 
     /// Changes the status, and notes who may go on.
@@ -246,7 +263,7 @@ impl<P: Platform> Inner<P> {
 
     /// Whether a channel has packets that nobody has received, or answers.
     fn has_rest(&mut self, cache: &P::Cache) -> bool {
-        let mut slots = self.slots.as_mut().iter().flat_map(|slot| &slot.0);
+        let mut slots = self.slots.as_mut().iter().filter_map(Slot::queue);
         slots.any(|channel| {
             channel.inbox.has_news(1, cache)
                 || (channel.has_replies && channel.outbox.has_answer(cache))
@@ -280,13 +297,18 @@ impl<P: Platform> Inner<P> {
 
     /// Whether a block of the peer's is in a user's hands.
     pub(super) fn holds(&mut self) -> bool {
-        let mut slots = self.slots.as_mut().iter().flat_map(|slot| &slot.0);
+        let mut slots = self.slots.as_mut().iter().filter_map(Slot::queue);
         slots.any(|channel| channel.inbox.held() > 0)
     }
 
     pub(super) fn reset(&mut self, forget_held: bool, peer_session: u32, cache: &P::Cache) {
         let me = self.session.me();
         for slot in 0..self.slots.as_mut().len() {
+            if P::USES.states
+                && let Some(channel) = self.state(slot)
+            {
+                channel.reset(cache);
+            }
             let Some((channel, blocks)) = self.channel(slot) else {
                 continue;
             };

@@ -18,6 +18,12 @@
 //! replies = false      # answers in the lent block; default false
 //! uuid = "3f2504e0-4f89-11d3-9a0c-0305e82c3301"
 //! type = 0x1234_5678   # of what the packets are
+//!
+//! [[channel]]
+//! id = 3
+//! name = "speed"
+//! kind = "state"       # the latest value; default "queue"
+//! size = 8             # bytes of the value of each side, or as above: first = { size = 8 }
 //! ```
 //!
 //! A file and a constant with the same content have the same hash, so one side may load what the
@@ -77,6 +83,7 @@ impl LinkFile {
             };
             Some(Channel {
                 id: channel.id,
+                kind: channel.kind?,
                 name: channel.name,
                 uuid: channel.uuid,
                 priority: channel.priority,

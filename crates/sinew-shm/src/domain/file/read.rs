@@ -8,7 +8,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::super::check::ConfigError;
-use super::super::config::{Channel, MAX_BLOCKS, MAX_SIZE, Name, Pool, Trust};
+use super::super::config::{Channel, Kind, MAX_BLOCKS, MAX_SIZE, Name, Pool, Trust};
 use super::{LinkFile, Problem};
 
 /// What is wrong, and in which line.
@@ -16,7 +16,8 @@ type Error = (Option<usize>, Problem);
 
 const LINK: &[&str] = &["trust", "line", "channel"];
 const CHANNEL: &[&str] = &[
-    "id", "name", "priority", "blocks", "size", "first", "second", "replies", "uuid", "type",
+    "id", "kind", "name", "priority", "blocks", "size", "first", "second", "replies", "uuid",
+    "type",
 ];
 const POOL: &[&str] = &["blocks", "size"];
 
@@ -55,6 +56,7 @@ pub(super) fn parse(text: &str) -> Result<LinkFile, Error> {
         let blamed = match error {
             ConfigError::DuplicateId(id)
             | ConfigError::Pool(id)
+            | ConfigError::State(id)
             | ConfigError::RepliesNeedTrust(id) => {
                 file.channels.iter().rposition(|channel| channel.id == id)
             }
@@ -68,6 +70,16 @@ pub(super) fn parse(text: &str) -> Result<LinkFile, Error> {
 
 fn channel(text: &str, value: &Spanned<DeValue<'_>>) -> Result<Channel, Error> {
     let table = Table::of(text, "channel", value, CHANNEL)?;
+    let kind = table
+        .get("kind", "\"queue\" or \"state\"", |value| {
+            match value.as_str()? {
+                "queue" => Some(Kind::Queue),
+                "state" => Some(Kind::State),
+                _ => None,
+            }
+        })?
+        .unwrap_or_default();
+    let pool = |table: &Table<'_, '_>| pool(table, kind);
     let both = table.has("blocks") || table.has("size");
     let each = table.has("first") || table.has("second");
     let (first, second) = match (both, each) {
@@ -83,6 +95,7 @@ fn channel(text: &str, value: &Spanned<DeValue<'_>>) -> Result<Channel, Error> {
         (false, false) => return Err((Some(table.line), Problem::MissingKey("blocks"))),
     };
     Ok(Channel {
+        kind,
         id: table.need("id", "a number from 0 to 65535", integer)?,
         name: table.need("name", "a text of at most 16 bytes", |value| {
             Name::new(value.as_str()?)
@@ -112,10 +125,18 @@ fn channel(text: &str, value: &Spanned<DeValue<'_>>) -> Result<Channel, Error> {
     })
 }
 
-fn pool(table: &Table<'_, '_>) -> Result<Pool, Error> {
-    let blocks = table.need("blocks", "a number from 0 to 32768", |value| {
-        integer(value).filter(|&blocks| blocks <= MAX_BLOCKS)
-    })?;
+fn pool(table: &Table<'_, '_>, kind: Kind) -> Result<Pool, Error> {
+    let blocks = match kind {
+        Kind::Queue => table.need("blocks", "a number from 0 to 32768", |value| {
+            integer(value).filter(|&blocks| blocks <= MAX_BLOCKS)
+        })?,
+        // One value.
+        Kind::State => table
+            .get("blocks", "0 or 1", |value| {
+                integer(value).filter(|&blocks| blocks <= 1)
+            })?
+            .unwrap_or(1),
+    };
     let size = table.need("size", "a number of bytes from 1 to 268435456", |value| {
         integer(value).filter(|&size| (1..=MAX_SIZE).contains(&size))
     })?;

@@ -4,7 +4,7 @@ use core::fmt::Write;
 use std::format;
 use std::string::String;
 
-use super::super::config::{Channel, Config, Pool, Trust};
+use super::super::config::{Channel, Config, Kind, Pool, Trust};
 
 pub(super) fn to_toml(config: &Config<'_>) -> String {
     let trust = match config.trust {
@@ -31,7 +31,11 @@ fn write_channel(text: &mut String, channel: &Channel) -> core::fmt::Result {
             other => text.push(other),
         }
     }
-    writeln!(text, "\"\npriority = {}", channel.priority)?;
+    text.push_str("\"\n");
+    if channel.kind == Kind::State {
+        text.push_str("kind = \"state\"\n");
+    }
+    writeln!(text, "priority = {}", channel.priority)?;
     if channel.first == channel.second {
         let Pool { blocks, size } = channel.first;
         writeln!(text, "blocks = {blocks}\nsize = {size}")?;

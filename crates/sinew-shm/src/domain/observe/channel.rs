@@ -1,6 +1,6 @@
 //! What one side's segment says of a channel.
 
-use super::super::config::{Name, Pool};
+use super::super::config::{Kind, Name, Pool};
 use super::super::layout::{directory, statistics};
 use super::Source;
 
@@ -13,8 +13,8 @@ pub struct ChannelSide {
     pub name: Name,
     /// For people and tools, 0 where there is none.
     pub uuid: u128,
-    /// 1: a queue channel.
-    pub kind: u8,
+    /// What it carries; `None`: nothing that this version knows.
+    pub kind: Option<Kind>,
     /// 0 is the most urgent.
     pub priority: u8,
     /// Of what the packets are, 0 where that is left open.
@@ -78,7 +78,7 @@ impl ChannelSide {
             id: u16::from_le_bytes([id, id_high]),
             name: Name(bytes(directory::NAME)),
             uuid: u128::from_le_bytes(bytes(directory::UUID)),
-            kind,
+            kind: Kind::of(kind),
             priority,
             type_hash: word(directory::TYPE),
             pool: Pool::new(blocks as u16, word(directory::SIZE)),

@@ -3,10 +3,12 @@
 use super::super::outbox::Denied;
 use super::super::{Lost, Refused, Violation};
 use super::End;
+use super::channel::Slot;
 use super::platform::Platform;
 
 mod receiving;
 mod sending;
+mod states;
 mod waiting;
 
 /// Why a call leaves the usual way.
@@ -32,8 +34,8 @@ impl<P: Platform> End<P> {
     pub(in crate::domain) fn find(&self, id: u16) -> Option<(u16, u32)> {
         self.locked(|inner| {
             let pairing = inner.pairing;
-            let mut slots = inner.slots.as_mut().iter().flat_map(|slot| &slot.0);
-            let at = slots.position(|channel| channel.id == id)?;
+            let mut slots = inner.slots.as_mut().iter().map(Slot::queue);
+            let at = slots.position(|slot| slot.is_some_and(|channel| channel.id == id))?;
             Some((at as u16, pairing))
         })
     }
