@@ -78,8 +78,8 @@ fn mistakes_are_named_with_file_line_and_remedy() {
     for (text, expected) in [
         (
             format!("{good}prio = 3\n"),
-            "a/link.toml:7: there is no key `prio`: known here are id, name, priority, blocks, \
-             size, first, second, replies, uuid, type",
+            "a/link.toml:7: there is no key `prio`: known here are id, kind, name, priority, \
+             blocks, size, first, second, requests, calls, replies, uuid, type",
         ),
         (
             format!("{channel}blocks = 70000\nsize = 1\n"),

@@ -234,5 +234,9 @@ fn broken(violation: Violation) -> &'static str {
         Violation::Twice => "a packet in a block that is still held",
         Violation::NotLent => "the return of a block that was not lent",
         Violation::Length => "a length beyond the block",
+        Violation::Kind => "a message of no known kind",
+        Violation::Token => {
+            "a call in a place that does not exist or is taken, or an answer to none"
+        }
     }
 }

@@ -1,6 +1,8 @@
 //! What a configuration must be, and how much memory it takes.
 
-use super::config::{Config, Kind, MAX_BLOCKS, MAX_CHANNELS, MAX_SIZE, Pool, Role, Trust};
+use super::config::{
+    Config, Kind, MAX_BLOCKS, MAX_CALLS, MAX_CHANNELS, MAX_SIZE, Pool, Role, Trust,
+};
 use super::layout;
 
 /// Why a configuration is none.
@@ -17,6 +19,9 @@ pub enum ConfigError {
     RepliesNeedTrust(u16),
     /// The state channel with this id has more than one value for a side, or replies.
     State(u16),
+    /// The message channel with this id has no requests, more than [`MAX_CALLS`] requests or calls,
+    /// or replies; or the channel has requests or calls and is none.
+    Messages(u16),
     /// The line is not of 32 to 256 bytes.
     Line,
     /// One segment would be larger than 2 GiB.
@@ -50,6 +55,11 @@ impl core::fmt::Display for ConfigError {
                 "channel {id}: a state channel has one block for each side that has a value, and no \
                  replies"
             ),
+            ConfigError::Messages(id) => write!(
+                f,
+                "channel {id}: a message channel has 1 to {MAX_CALLS} requests, at most as many \
+                 calls, and no replies; another channel has neither requests nor calls"
+            ),
             ConfigError::Line => f.write_str("the line is 2^5 to 2^8 bytes: set line_log2 so"),
             ConfigError::TooLarge => {
                 f.write_str("a segment would be above 2 GiB: have fewer or smaller blocks")
@@ -80,11 +90,18 @@ impl Config<'_> {
                 before += 1;
             }
             let (first, second) = (channel.first, channel.second);
-            if !Self::is_pool(first)
-                || !Self::is_pool(second)
-                || (first.blocks == 0 && second.blocks == 0)
-            {
+            let is_message = matches!(channel.kind, Kind::Message);
+            let is_empty = first.blocks == 0 && second.blocks == 0;
+            if !Self::is_pool(first) || !Self::is_pool(second) || is_empty != is_message {
                 return Err(ConfigError::Pool(channel.id));
+            }
+            let (requests, calls) = (channel.requests, channel.calls);
+            let is_right = match is_message {
+                true => requests >= 1 && requests <= MAX_CALLS && calls <= MAX_CALLS,
+                false => requests == 0 && calls == 0,
+            };
+            if !is_right || (is_message && channel.replies) {
+                return Err(ConfigError::Messages(channel.id));
             }
             let is_state = matches!(channel.kind, Kind::State);
             if is_state && (first.blocks > 1 || second.blocks > 1 || channel.replies) {

@@ -5,9 +5,9 @@
 //!
 //! # Canonical bytes
 //! In this order, numbers little-endian: major version (u16), trust (u8: 0 none, 1 mutual), line
-//! (u8, log2), channels (u8), then per channel: id (u16), kind (u8, 1 queue, 2 state), replies (u8, 0 or
+//! (u8, log2), channels (u8), then per channel: id (u16), kind (u8, 1 queue, 2 state, 4 message), replies (u8, 0 or
 //! 1), priority (u8), pool of the first side (blocks u16, size u32), pool of the second side (the
-//! same), type hash (u32), 128-bit id (16 bytes), name (16 bytes, filled up with zeros).
+//! same), requests and calls (u16 each), type hash (u32), 128-bit id (16 bytes), name (16 bytes, filled up with zeros).
 
 use super::crc::Crc;
 
@@ -20,6 +20,8 @@ pub const MINOR: u16 = 0;
 pub const MAX_CHANNELS: usize = 64;
 /// Blocks of one pool, at most.
 pub const MAX_BLOCKS: u16 = 1 << 15;
+/// Calls and requests of one message channel, at most.
+pub const MAX_CALLS: u16 = 1 << 12;
 /// Bytes of one block, at most.
 pub const MAX_SIZE: u32 = 1 << 28;
 
@@ -122,6 +124,8 @@ pub enum Kind {
     Queue = 1,
     /// The latest value of each side: see [`State`](super::State).
     State = 2,
+    /// Messages of five words, with and without an answer: see [`Messages`](super::Messages).
+    Message = 4,
 }
 
 impl Kind {
@@ -130,6 +134,7 @@ impl Kind {
         match number {
             1 => Some(Kind::Queue),
             2 => Some(Kind::State),
+            4 => Some(Kind::Message),
             _ => None,
         }
     }
@@ -156,6 +161,10 @@ pub struct Channel {
     pub second: Pool,
     /// A receiver may answer in the block that it received. Needs [`Trust::Mutual`].
     pub replies: bool,
+    /// Of a message channel: messages that one side sends and the other has not taken up, at most.
+    pub requests: u16,
+    /// Of a message channel: messages of one side that are not answered, at most.
+    pub calls: u16,
 }
 
 impl Channel {
@@ -177,7 +186,26 @@ impl Channel {
             first: pool,
             second: pool,
             replies: false,
+            requests: 0,
+            calls: 0,
         }
+    }
+
+    /// A channel for messages of five words: in each direction `requests` wait to be taken up, at most,
+    /// and `calls` for an answer.
+    ///
+    /// # Panics
+    /// As [`Channel::new`].
+    pub const fn messages(id: u16, name: &str, requests: u16, calls: u16) -> Channel {
+        let mut channel = Channel::new(id, name, Pool::new(0, 0));
+        (channel.kind, channel.requests, channel.calls) = (Kind::Message, requests, calls);
+        channel
+    }
+
+    /// With a 128-bit id, by which programs can find it as well.
+    pub const fn with_uuid(mut self, uuid: u128) -> Channel {
+        self.uuid = uuid;
+        self
     }
 
     /// A channel for the latest value of each side, of `size` bytes; [`Channel::of`] has it of a type.
@@ -277,6 +305,8 @@ impl<'a> Config<'a> {
                 .bytes(&channel.first.size.to_le_bytes())
                 .bytes(&channel.second.blocks.to_le_bytes())
                 .bytes(&channel.second.size.to_le_bytes())
+                .bytes(&channel.requests.to_le_bytes())
+                .bytes(&channel.calls.to_le_bytes())
                 .bytes(&channel.type_hash.to_le_bytes())
                 .bytes(&channel.uuid.to_le_bytes())
                 .bytes(&channel.name.0);
@@ -290,9 +320,11 @@ impl<'a> Config<'a> {
         let (mut at, mut sum) = (0, 0);
         while at < self.channels.len() {
             let channel = &self.channels[at];
-            if matches!(channel.kind, Kind::Queue) {
-                sum += channel.first.blocks as usize + channel.second.blocks as usize;
-            }
+            sum += match channel.kind {
+                Kind::Queue => channel.first.blocks as usize + channel.second.blocks as usize,
+                Kind::State => 0,
+                Kind::Message => 2 * channel.calls as usize,
+            };
             at += 1;
         }
         sum

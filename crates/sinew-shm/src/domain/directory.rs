@@ -25,6 +25,7 @@ pub(super) const fn words(channel: &Channel, role: Role, parts: &Parts) -> [u32;
     words[at::POOL] = parts.pool;
     words[at::PEER_BLOCKS] = peer.blocks as u32 | parts.returns_log2 << 16;
     words[at::PEER_SIZE] = peer.size;
+    words[at::MESSAGES] = channel.requests as u32 | (channel.calls as u32) << 16;
     let (uuid, name) = (channel.uuid.to_le_bytes(), channel.name.0);
     let mut index = 0;
     while index < 4 {
@@ -66,7 +67,7 @@ pub(super) fn write(
 }
 
 /// What a directory entry is compared by, in this order.
-const FIELDS: [(Field, usize); 19] = {
+const FIELDS: [(Field, usize); 20] = {
     use Field as F;
     [
         (F::Id, at::ID),
@@ -74,6 +75,7 @@ const FIELDS: [(Field, usize); 19] = {
         (F::Size, at::SIZE),
         (F::PeerBlocks, at::PEER_BLOCKS),
         (F::PeerSize, at::PEER_SIZE),
+        (F::Messages, at::MESSAGES),
         (F::Type, at::TYPE),
         (F::Name, at::NAME),
         (F::Name, at::NAME + 1),

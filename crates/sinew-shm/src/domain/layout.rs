@@ -6,6 +6,8 @@
 //! 0x000 identity   0x040 session   0x080 signs of life   0x100 directory, 128 bytes a channel
 //! then per channel, each from a line of its own:
 //!   control (64)   statistics (64)   ring of sent entries   ring of returns   pool
+//! of a message channel:
+//!   control (64)   statistics (64)   ring of messages, 64 bytes each   answers, 64 bytes each
 //! and of a state channel:
 //!   control (64)   statistics (64)   four copies of the own value
 //! ```
@@ -75,6 +77,8 @@ pub(super) mod directory {
     /// Blocks of the peer, ring_log2 of the returns << 16.
     pub const PEER_BLOCKS: usize = 9;
     pub const PEER_SIZE: usize = 10;
+    /// Requests, calls << 16.
+    pub const MESSAGES: usize = 11;
     pub const UUID: usize = 12;
     pub const NAME: usize = 16;
 }
@@ -119,6 +123,44 @@ pub(super) mod state {
     /// The number of the value in each copy, 0 while it is being written.
     pub const VERSIONS: usize = 4;
 }
+/// Line of a message channel's control: word indices.
+pub(super) mod message {
+    /// Ring when the message at this position is sent.
+    pub const WAKE_MESSAGES: usize = 0;
+    /// Changes when the peer is to ring once at the next answer.
+    pub const WAKE_ANSWERS: usize = 1;
+    /// Messages of the peer's that this side has taken up.
+    pub const TAKEN: usize = 2;
+    /// Ring when the message at this position is taken up.
+    pub const WAKE_TAKEN: usize = 3;
+}
+
+/// A message: word indices.
+pub(super) mod line {
+    /// Position + 1, stored last.
+    pub const SEQUENCE: usize = 0;
+    /// Kind, low half of the sender's session << 16.
+    pub const KIND: usize = 1;
+    pub const OPCODE: usize = 2;
+    /// Of a call: its place, its number << 16.
+    pub const TOKEN: usize = 3;
+    /// The first of five.
+    pub const WORDS: usize = 4;
+}
+/// The kinds of messages.
+pub(super) const SCALAR: u32 = 1;
+pub(super) const CALL: u32 = 2;
+
+/// An answer, in the line of the place of its call: word indices.
+pub(super) mod answer {
+    /// That of the call, stored last.
+    pub const TOKEN: usize = 0;
+    /// What it says, words << 8, low half of the sender's session << 16.
+    pub const STATUS: usize = 1;
+    /// The first of five.
+    pub const WORDS: usize = 2;
+}
+
 /// Copies of a value, so that neither side waits for the other.
 pub(super) const COPIES: u16 = 4;
 
@@ -171,7 +213,7 @@ const fn stride(config: &Config<'_>, channel: &Channel, role: Role) -> u64 {
 
 const fn pool_len(config: &Config<'_>, channel: &Channel, role: Role) -> u64 {
     let copies = match channel.kind {
-        Kind::Queue => 1,
+        Kind::Queue | Kind::Message => 1,
         Kind::State => COPIES as u64,
     };
     stride(config, channel, role) * channel.pool(role).blocks as u64 * copies
@@ -212,6 +254,14 @@ const fn walk(config: &Config<'_>, role: Role, index: usize) -> (Parts, u64) {
             parts.returns = at as u32;
             parts.returns_log2 = ring_log2(channel.pool(role.peer()).blocks);
             at += align((ENTRY as u64) << parts.returns_log2, line);
+        }
+        if matches!(channel.kind, Kind::Message) {
+            parts.ring = at as u32;
+            parts.ring_log2 = ring_log2(channel.requests);
+            at += 64 << parts.ring_log2;
+            parts.returns = at as u32;
+            parts.returns_log2 = ring_log2(channel.calls);
+            at = align(at + (64 << parts.returns_log2), line);
         }
         parts.stride = stride(config, channel, role) as u32;
         if channel.replies {

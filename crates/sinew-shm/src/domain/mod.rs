@@ -50,6 +50,7 @@ mod identity;
 mod inbox;
 mod layout;
 mod memory;
+mod message;
 pub mod observe;
 mod outbox;
 mod plan;
@@ -62,8 +63,8 @@ mod state;
 pub use books::Block;
 pub use check::ConfigError;
 pub use config::{
-    Channel, Config, Kind, MAJOR, MAX_BLOCKS, MAX_CHANNELS, MAX_SIZE, MINOR, Name, Pool, Role,
-    Trust,
+    Channel, Config, Kind, MAJOR, MAX_BLOCKS, MAX_CALLS, MAX_CHANNELS, MAX_SIZE, MINOR, Name, Pool,
+    Role, Trust,
 };
 pub use end::{End, OpenError, Options, Parts, Platform, Slot, Status};
 pub use filter::Predicate;
@@ -71,6 +72,7 @@ pub use halves::{Incoming, Outgoing};
 pub use handles::{EndRef, Packet, Place, Receiver, Reply, Sender};
 pub use layout::BELL;
 pub use memory::Memory;
+pub use message::{Answer, Call, CallError, Message, Messages};
 pub use plan::{ChannelPlan, Plan};
 pub use port::{Cache, Coherent, Doorbell, HardwareLock, Silent, Uses};
 pub use region::{Region, Span};
@@ -144,6 +146,10 @@ pub enum Violation {
     NotLent = 5,
     /// A length beyond the block.
     Length = 6,
+    /// A message of no known kind.
+    Kind = 7,
+    /// A call in a place that does not exist or is taken, or an answer to none.
+    Token = 8,
 }
 
 /// In what two sides differ.
@@ -179,6 +185,8 @@ pub enum Field {
     PeerBlocks,
     /// The size of this side's blocks.
     PeerSize,
+    /// How many messages and calls a message channel has: messages, calls * 65536.
+    Messages,
     /// A channel's type hash.
     Type,
     /// A channel's name.
@@ -224,6 +232,7 @@ impl core::fmt::Display for Difference {
             Field::Size => "size of the peer's blocks",
             Field::PeerBlocks => "number of this side's blocks",
             Field::PeerSize => "size of this side's blocks",
+            Field::Messages => "number of messages and calls",
             Field::Type => "type hash",
             Field::Name => "name",
             Field::Uuid => "128-bit id",

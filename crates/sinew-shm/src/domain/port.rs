@@ -124,6 +124,8 @@ pub struct Uses {
     pub replies: bool,
     /// State channels.
     pub states: bool,
+    /// Message channels.
+    pub messages: bool,
     /// Wakers (`arm` of the handles). Without them: [`Receiver::ring_at`](super::Receiver::ring_at).
     pub wakers: bool,
 }
@@ -134,6 +136,7 @@ impl Uses {
         filters: true,
         replies: true,
         states: true,
+        messages: true,
         wakers: true,
     };
     /// Packets in both directions, by polling and doorbells.
@@ -141,6 +144,7 @@ impl Uses {
         filters: false,
         replies: false,
         states: false,
+        messages: false,
         wakers: false,
     };
 }

@@ -16,7 +16,7 @@ mod segment;
 #[cfg(all(test, not(any(loom, miri))))]
 pub(crate) mod trial;
 
-pub(crate) use segment::{BlockArea, RingArea, Span, Words};
+pub(crate) use segment::{BlockArea, LineArea, RingArea, Span, Words};
 pub use segment::{Line, Segment};
 #[cfg(all(feature = "linux", target_os = "linux"))]
 pub(crate) mod futex;
@@ -76,6 +76,14 @@ pub(crate) const FILTER_STORE: Point = Point::new("filter_store", Ordering::Rele
 /// Filter: pairs with [`FILTER_STORE`].
 pub(crate) const FILTER_LOAD: Point = Point::new("filter_load", Ordering::Acquire);
 
+/// Message channels: an answer's words before its token.
+pub(crate) const ANSWER_STORE: Point = Point::new("answer_store", Ordering::Release);
+/// Message channels: pairs with [`ANSWER_STORE`].
+pub(crate) const ANSWER_LOAD: Point = Point::new("answer_load", Ordering::Acquire);
+/// Message channels: a message is read before its line is free for another.
+pub(crate) const TAKEN_STORE: Point = Point::new("taken_store", Ordering::Release);
+/// Message channels: pairs with [`TAKEN_STORE`].
+pub(crate) const TAKEN_LOAD: Point = Point::new("taken_load", Ordering::Acquire);
 /// State channels: what a side says of its copies, or of its reading, happens after what it wrote or
 /// read before.
 pub(crate) const STATE_STORE: Point = Point::new("state_store", Ordering::Release);

@@ -164,6 +164,15 @@ impl Segment {
         })
     }
 
+    /// `1 << log2` lines of 16 words.
+    pub(crate) fn lines(&self, offset: u32, log2: u32) -> Option<LineArea> {
+        let count = 1u64.checked_shl(log2)?;
+        self.holds(offset, count * 64, 64).then(|| LineArea {
+            first: self.word_at(offset).cast(),
+            mask: (count - 1) as u32,
+        })
+    }
+
     /// `count` blocks of `size` bytes, `stride` apart.
     pub(crate) fn blocks(
         &self,
@@ -305,6 +314,32 @@ impl RingArea {
     #[inline(always)]
     pub(crate) fn bytes(&self, position: u32) -> (NonNull<u8>, usize) {
         (NonNull::from(self.entry(position)).cast(), 16)
+    }
+}
+
+/// Lines, one after the other.
+#[derive(Clone, Copy)]
+pub(crate) struct LineArea {
+    first: NonNull<[SharedWord; 16]>,
+    mask: u32,
+}
+
+// SAFETY: words are atomic; that their memory lives on is the contract of the segment.
+unsafe impl Send for LineArea {}
+// SAFETY: as above.
+unsafe impl Sync for LineArea {}
+
+impl LineArea {
+    pub(crate) fn count(&self) -> u32 {
+        self.mask.wrapping_add(1)
+    }
+
+    /// The line of a position; positions wrap at the count.
+    #[inline(always)]
+    pub(crate) fn line(&self, position: u32) -> Words {
+        // SAFETY: the mask keeps the index below the count, which was checked to fit when the view
+        // was made.
+        Words(unsafe { self.first.add((position & self.mask) as usize) })
     }
 }
 

@@ -5,6 +5,7 @@ use super::super::config::{Channel, Role};
 use super::super::inbox::Inbox;
 use super::super::layout;
 use super::super::memory::Memory;
+use super::super::message::MessageEnd;
 use super::super::outbox::Outbox;
 use super::super::plan::ChannelPlan;
 use super::super::port::{Cache, Ways};
@@ -29,25 +30,32 @@ impl Slot {
         }
     }
 
+    /// The channel's id, where packets or messages of the peer's wait.
+    pub(super) fn with_news(&self, cache: &impl Cache) -> Option<u16> {
+        match &self.0 {
+            Room::Queue(channel) if channel.inbox.has_news(1, cache) => Some(channel.id),
+            Room::Messages(channel) if channel.has_message(cache) => Some(channel.id),
+            _ => None,
+        }
+    }
+
     /// How urgent the channel is; `None` where there is none.
     pub(super) fn priority(&self) -> Option<u8> {
         match &self.0 {
             Room::Empty => None,
             Room::Queue(channel) => Some(channel.priority),
             Room::State(channel) => Some(channel.priority),
+            Room::Messages(channel) => Some(channel.priority),
         }
     }
 }
 
 /// What a slot has room for.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is no heap to put the larger one on"
-)]
 pub(super) enum Room {
     Empty,
     Queue(ChannelEnd),
     State(StateEnd),
+    Messages(MessageEnd),
 }
 
 /// One side of a channel.

@@ -10,6 +10,7 @@ use super::Lost;
 use super::config::{Channel, Config, Kind as Carries, Role, Trust};
 use super::identity::Identity;
 use super::memory::Memory;
+use super::message::Waits;
 use super::observe::{Link, Source};
 use super::plan::{ChannelPlan, Plan};
 use super::port::Doorbell;
@@ -132,6 +133,10 @@ impl<P: Platform> End<P> {
         let is_state = |channel: &Channel| matches!(channel.kind, Carries::State);
         if !P::USES.states && config.channels.iter().any(is_state) {
             return Err(OpenError::States);
+        }
+        let is_message = |channel: &Channel| matches!(channel.kind, Carries::Message);
+        if !P::USES.messages && config.channels.iter().any(is_message) {
+            return Err(OpenError::Messages);
         }
         if !P::USES.replies && config.channels.iter().any(|channel| channel.replies) {
             return Err(OpenError::Replies);
@@ -289,18 +294,15 @@ impl<P: Platform> End<P> {
         self.after(&after);
     }
 
-    /// The most urgent channel that has a packet, by its id.
+    /// The most urgent channel that has a packet or a message, by its id.
     pub fn next(&self) -> Option<u16> {
         let cache = &self.cache;
         self.locked(|inner| {
             if inner.status != Status::Up {
                 return None;
             }
-            let slots = inner.slots.as_mut().iter();
-            slots
-                .filter_map(Slot::queue)
-                .find(|channel| channel.inbox.has_news(1, cache))
-                .map(|channel| channel.id)
+            let mut slots = inner.slots.as_mut().iter();
+            slots.find_map(|slot| slot.with_news(cache))
         })
     }
 
@@ -319,9 +321,13 @@ impl<P: Platform> End<P> {
     pub fn check_books(&self) -> bool {
         self.locked(|inner| {
             (0..inner.slots.as_mut().len()).all(|slot| {
-                inner
+                let queue = inner
                     .channel(slot)
-                    .is_none_or(|(channel, blocks)| channel.check(blocks))
+                    .is_none_or(|(channel, blocks)| channel.check(blocks));
+                let messages = inner
+                    .messages(slot)
+                    .is_none_or(|(channel, books)| channel.check(books));
+                queue && messages
             })
         })
     }
@@ -345,6 +351,13 @@ impl<P: Platform> End<P> {
         for slot in 0..count {
             for kind in Kind::ALL {
                 wake(self.locked(|inner| inner.wakers(slot, kind, all, &self.cache)));
+            }
+            if P::USES.messages {
+                for waits in Waits::ALL {
+                    let wakers =
+                        |inner: &mut Inner<P>| inner.message_wakers(slot, waits, all, &self.cache);
+                    wake(self.locked(wakers));
+                }
             }
         }
     }

@@ -58,6 +58,8 @@ pub enum OpenError {
     Replies,
     /// The configuration has state channels, and [`Platform::USES`] leaves them out.
     States,
+    /// The configuration has message channels, and [`Platform::USES`] leaves them out.
+    Messages,
     /// Fewer slots or blocks than [`Config::channels`](crate::domain::Config::channels) and [`Config::blocks`](crate::domain::Config::blocks) need.
     Room,
 }
@@ -77,6 +79,10 @@ impl core::fmt::Display for OpenError {
             ),
             OpenError::States => f.write_str(
                 "the configuration has a state channel, and this end is built without them: set \
+                 Platform::USES, or leave the channel out",
+            ),
+            OpenError::Messages => f.write_str(
+                "the configuration has a message channel, and this end is built without them: set \
                  Platform::USES, or leave the channel out",
             ),
             OpenError::Room => f.write_str(

@@ -6,6 +6,7 @@ use super::super::directory;
 use super::super::identity::Identity;
 use super::super::layout::statistics;
 use super::super::memory::Memory;
+use super::super::message::{MessageEnd, Waits};
 use super::super::plan::ChannelPlan;
 use super::super::session::{Seen, Session, state};
 use super::super::state::StateEnd;
@@ -84,7 +85,13 @@ impl<P: Platform> Inner<P> {
                 Carries::State if P::USES.states => {
                     Room::State(StateEnd::new(channel, &plan, self.role, &self.memory)?)
                 }
-                Carries::State => return None,
+                Carries::Message if P::USES.messages => {
+                    let books_of_all = (self.blocks.as_mut(), books);
+                    let end = MessageEnd::new(channel, &plan, &self.memory, books_of_all)?;
+                    books = end.books_end;
+                    Room::Messages(end)
+                }
+                Carries::State | Carries::Message => return None,
             };
             // Insertion: behind everything that is as urgent.
             let slots = self.slots.as_mut().get_mut(..=index)?;
@@ -104,6 +111,15 @@ impl<P: Platform> Inner<P> {
     pub(super) fn channel(&mut self, slot: usize) -> Option<(&mut ChannelEnd, &mut [Block])> {
         match &mut self.slots.as_mut().get_mut(slot)?.0 {
             Room::Queue(channel) => Some((channel, self.blocks.as_mut())),
+            _ => None,
+        }
+    }
+
+    /// A message channel, and the books on all blocks and calls.
+    #[inline(always)]
+    pub(super) fn messages(&mut self, slot: usize) -> Option<(&mut MessageEnd, &mut [Block])> {
+        match &mut self.slots.as_mut().get_mut(slot)?.0 {
+            Room::Messages(channel) => Some((channel, self.blocks.as_mut())),
             _ => None,
         }
     }
@@ -263,10 +279,10 @@ impl<P: Platform> Inner<P> {
 
     /// Whether a channel has packets that nobody has received, or answers.
     fn has_rest(&mut self, cache: &P::Cache) -> bool {
-        let mut slots = self.slots.as_mut().iter().filter_map(Slot::queue);
-        slots.any(|channel| {
-            channel.inbox.has_news(1, cache)
-                || (channel.has_replies && channel.outbox.has_answer(cache))
+        let mut slots = self.slots.as_mut().iter();
+        slots.any(|slot| {
+            let has_answer = |one: &ChannelEnd| one.has_replies && one.outbox.has_answer(cache);
+            slot.with_news(cache).is_some() || slot.queue().is_some_and(has_answer)
         })
     }
 
@@ -304,6 +320,11 @@ impl<P: Platform> Inner<P> {
     pub(super) fn reset(&mut self, forget_held: bool, peer_session: u32, cache: &P::Cache) {
         let me = self.session.me();
         for slot in 0..self.slots.as_mut().len() {
+            if P::USES.messages
+                && let Some((channel, books)) = self.messages(slot)
+            {
+                channel.reset((me, peer_session), books, cache);
+            }
             if P::USES.states
                 && let Some(channel) = self.state(slot)
             {
@@ -341,6 +362,13 @@ impl<P: Platform> Inner<P> {
     pub(super) fn violated(&mut self, slot: u16, violation: Violation, cache: &P::Cache) -> After {
         let mut id = 0;
         if let Some((channel, ..)) = self.channel(usize::from(slot)) {
+            id = channel.id;
+            channel.violations = channel.violations.wrapping_add(1);
+            let count = channel.counts.at(statistics::VIOLATIONS);
+            count.set(channel.violations);
+        } else if P::USES.messages
+            && let Some((channel, _)) = self.messages(usize::from(slot))
+        {
             id = channel.id;
             channel.violations = channel.violations.wrapping_add(1);
             let count = channel.counts.at(statistics::VIOLATIONS);
@@ -425,6 +453,21 @@ impl<P: Platform> Inner<P> {
                 channel.inbox.flush(fence, cache) && channel.count_ring()
             }
             _ => false,
+        }
+    }
+
+    /// Who waits on a message channel for this, and may go on, or everybody.
+    pub(super) fn message_wakers(
+        &mut self,
+        slot: usize,
+        waits: Waits,
+        all: bool,
+        cache: &P::Cache,
+    ) -> Woken {
+        let is_up = self.status == Status::Up;
+        match self.messages(slot) {
+            Some((channel, books)) if all || is_up => channel.wakers(waits, all, books, cache),
+            _ => Woken::default(),
         }
     }
 

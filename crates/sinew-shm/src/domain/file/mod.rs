@@ -24,6 +24,13 @@
 //! name = "speed"
 //! kind = "state"       # the latest value; default "queue"
 //! size = 8             # bytes of the value of each side, or as above: first = { size = 8 }
+//!
+//! [[channel]]
+//! id = 4
+//! name = "motor"
+//! kind = "message"     # five words, with and without an answer
+//! requests = 8         # that wait to be taken up, at most, in each direction
+//! calls = 4            # that wait for an answer, at most; default 0
 //! ```
 //!
 //! A file and a constant with the same content have the same hash, so one side may load what the
@@ -91,6 +98,8 @@ impl LinkFile {
                 first,
                 second,
                 replies: channel.replies,
+                requests: channel.requests,
+                calls: channel.calls,
             })
         });
         Some(LinkFile {

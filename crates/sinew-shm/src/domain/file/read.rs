@@ -8,7 +8,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::super::check::ConfigError;
-use super::super::config::{Channel, Kind, MAX_BLOCKS, MAX_SIZE, Name, Pool, Trust};
+use super::super::config::{Channel, Kind, MAX_BLOCKS, MAX_CALLS, MAX_SIZE, Name, Pool, Trust};
 use super::{LinkFile, Problem};
 
 /// What is wrong, and in which line.
@@ -16,8 +16,8 @@ type Error = (Option<usize>, Problem);
 
 const LINK: &[&str] = &["trust", "line", "channel"];
 const CHANNEL: &[&str] = &[
-    "id", "kind", "name", "priority", "blocks", "size", "first", "second", "replies", "uuid",
-    "type",
+    "id", "kind", "name", "priority", "blocks", "size", "first", "second", "requests", "calls",
+    "replies", "uuid", "type",
 ];
 const POOL: &[&str] = &["blocks", "size"];
 
@@ -57,6 +57,7 @@ pub(super) fn parse(text: &str) -> Result<LinkFile, Error> {
             ConfigError::DuplicateId(id)
             | ConfigError::Pool(id)
             | ConfigError::State(id)
+            | ConfigError::Messages(id)
             | ConfigError::RepliesNeedTrust(id) => {
                 file.channels.iter().rposition(|channel| channel.id == id)
             }
@@ -71,13 +72,16 @@ pub(super) fn parse(text: &str) -> Result<LinkFile, Error> {
 fn channel(text: &str, value: &Spanned<DeValue<'_>>) -> Result<Channel, Error> {
     let table = Table::of(text, "channel", value, CHANNEL)?;
     let kind = table
-        .get("kind", "\"queue\" or \"state\"", |value| {
-            match value.as_str()? {
+        .get(
+            "kind",
+            "\"queue\", \"state\" or \"message\"",
+            |value| match value.as_str()? {
                 "queue" => Some(Kind::Queue),
                 "state" => Some(Kind::State),
+                "message" => Some(Kind::Message),
                 _ => None,
-            }
-        })?
+            },
+        )?
         .unwrap_or_default();
     let pool = |table: &Table<'_, '_>| pool(table, kind);
     let both = table.has("blocks") || table.has("size");
@@ -92,7 +96,14 @@ fn channel(text: &str, value: &Spanned<DeValue<'_>>) -> Result<Channel, Error> {
             };
             (of("first")?, of("second")?)
         }
+        (false, false) if kind == Kind::Message => Default::default(),
         (false, false) => return Err((Some(table.line), Problem::MissingKey("blocks"))),
+    };
+    let messages = |key| {
+        let number = table.get(key, "a number from 0 to 4096", |value| {
+            integer(value).filter(|&number| number <= MAX_CALLS)
+        })?;
+        Ok(number.unwrap_or(0))
     };
     Ok(Channel {
         kind,
@@ -119,6 +130,8 @@ fn channel(text: &str, value: &Spanned<DeValue<'_>>) -> Result<Channel, Error> {
             .unwrap_or(0),
         first,
         second,
+        requests: messages("requests")?,
+        calls: messages("calls")?,
         replies: table
             .get("replies", "true or false", DeValue::as_bool)?
             .unwrap_or(false),
@@ -127,9 +140,11 @@ fn channel(text: &str, value: &Spanned<DeValue<'_>>) -> Result<Channel, Error> {
 
 fn pool(table: &Table<'_, '_>, kind: Kind) -> Result<Pool, Error> {
     let blocks = match kind {
-        Kind::Queue => table.need("blocks", "a number from 0 to 32768", |value| {
-            integer(value).filter(|&blocks| blocks <= MAX_BLOCKS)
-        })?,
+        Kind::Queue | Kind::Message => {
+            table.need("blocks", "a number from 0 to 32768", |value| {
+                integer(value).filter(|&blocks| blocks <= MAX_BLOCKS)
+            })?
+        }
         // One value.
         Kind::State => table
             .get("blocks", "0 or 1", |value| {

@@ -32,11 +32,18 @@ fn write_channel(text: &mut String, channel: &Channel) -> core::fmt::Result {
         }
     }
     text.push_str("\"\n");
-    if channel.kind == Kind::State {
-        text.push_str("kind = \"state\"\n");
+    match channel.kind {
+        Kind::Queue => {}
+        Kind::State => text.push_str("kind = \"state\"\n"),
+        Kind::Message => text.push_str("kind = \"message\"\n"),
     }
     writeln!(text, "priority = {}", channel.priority)?;
-    if channel.first == channel.second {
+    if channel.kind == Kind::Message {
+        let Channel {
+            requests, calls, ..
+        } = channel;
+        writeln!(text, "requests = {requests}\ncalls = {calls}")?;
+    } else if channel.first == channel.second {
         let Pool { blocks, size } = channel.first;
         writeln!(text, "blocks = {blocks}\nsize = {size}")?;
     } else {

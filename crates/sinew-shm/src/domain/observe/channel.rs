@@ -25,6 +25,10 @@ pub struct ChannelSide {
     pub peer_pool: Pool,
     /// A receiver may answer in the block that it received.
     pub replies: bool,
+    /// Of a message channel: messages that wait to be taken up, at most.
+    pub requests: u16,
+    /// Of a message channel: calls that are open, at most.
+    pub calls: u16,
     /// What happened.
     pub counts: Counts,
 }
@@ -87,6 +91,8 @@ impl ChannelSide {
                 word(directory::PEER_SIZE),
             ),
             replies: blocks >> 24 != 0,
+            requests: word(directory::MESSAGES) as u16,
+            calls: (word(directory::MESSAGES) >> 16) as u16,
             counts: Counts::read(source, word(directory::STATISTICS))?,
         })
     }

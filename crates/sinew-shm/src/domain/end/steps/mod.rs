@@ -6,6 +6,7 @@ use super::End;
 use super::channel::Slot;
 use super::platform::Platform;
 
+mod messages;
 mod receiving;
 mod sending;
 mod states;

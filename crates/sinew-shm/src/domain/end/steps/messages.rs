@@ -1,0 +1,209 @@
+//! What the handles of message channels ask of their end.
+
+use core::task::Waker;
+
+use super::super::super::message::{Answered, Asked, MessageEnd, Waits};
+use super::super::super::port::Doorbell;
+use super::super::super::{Lost, Refused};
+use super::super::End;
+use super::super::platform::Platform;
+use super::Slow;
+use crate::waiters::wake;
+use crate::word::{SLEEP_FENCE, full_fence};
+
+impl<P: Platform> End<P> {
+    /// The slot of the first message channel that is the one, and the pairing of a handle made now.
+    pub(in crate::domain) fn find_messages(
+        &self,
+        is_it: impl Fn(&MessageEnd) -> bool,
+    ) -> Option<(u16, u32)> {
+        const {
+            assert!(
+                P::USES.messages,
+                "Platform::USES says that nobody has message channels"
+            )
+        };
+        self.locked(|inner| {
+            let pairing = inner.pairing;
+            let slot = (0..inner.slots.as_mut().len()).find(|&slot| {
+                inner
+                    .messages(slot)
+                    .is_some_and(|(channel, _)| is_it(channel))
+            })?;
+            Some((slot as u16, pairing))
+        })
+    }
+
+    /// Sends a message; the token of the call where an answer is asked for.
+    #[inline]
+    pub(in crate::domain) fn send_message(
+        &self,
+        slot: u16,
+        pairing: u32,
+        message: (u32, &[u32; 5]),
+        asks: bool,
+    ) -> Result<u32, Refused> {
+        let sent = self.locked(|inner| {
+            if inner.sendable != pairing {
+                return Err(Slow::Look);
+            }
+            let fence = inner.session.fence();
+            let (channel, books) = inner.messages(usize::from(slot)).ok_or(Slow::Look)?;
+            let (token, ring) = channel.send(books, message, asks, fence, &self.cache)?;
+            Ok((token, ring && channel.count_ring()))
+        });
+        match sent {
+            Ok((token, ring)) => {
+                if ring {
+                    self.doorbell.ring();
+                }
+                Ok(token)
+            }
+            Err(slow) => Err(self.refused(slot, pairing, slow)),
+        }
+    }
+
+    /// Takes a message up.
+    #[inline]
+    pub(in crate::domain) fn receive_message(
+        &self,
+        slot: u16,
+        pairing: u32,
+    ) -> Result<Option<Asked>, Lost> {
+        let received = self.locked(|inner| {
+            if inner.live != pairing {
+                return Err(Slow::Look);
+            }
+            let fence = inner.session.fence();
+            let (channel, books) = inner.messages(usize::from(slot)).ok_or(Slow::Look)?;
+            let asked = channel.receive(books, fence, &self.cache);
+            match asked.map_err(Slow::Violation)? {
+                Some((asked, ring)) => Ok((Some(asked), ring && channel.count_ring())),
+                None if inner.is_still_up(&self.cache) => Ok((None, false)),
+                None => Err(Slow::Look),
+            }
+        });
+        match received {
+            Ok((asked, ring)) => {
+                if ring {
+                    self.doorbell.ring();
+                }
+                Ok(asked)
+            }
+            Err(slow) => self.slow(slot, pairing, slow).map(|()| None),
+        }
+    }
+
+    /// Answers a call of the peer's; `false` where it is none any more.
+    #[inline]
+    pub(in crate::domain) fn answer_message(
+        &self,
+        slot: u16,
+        pairing: u32,
+        token: u32,
+        answer: (u8, &[u32]),
+    ) -> bool {
+        let ring = self.locked(|inner| {
+            if inner.live != pairing || inner.rest.is_some() {
+                return None;
+            }
+            let fence = inner.session.fence();
+            let (channel, books) = inner.messages(usize::from(slot))?;
+            let ring = channel.answer(books, token, answer, fence, &self.cache)?;
+            Some(ring && channel.count_ring())
+        });
+        if ring == Some(true) {
+            self.doorbell.ring();
+        }
+        ring.is_some()
+    }
+
+    /// The answer of an own call, which is then over.
+    #[inline]
+    pub(in crate::domain) fn take_message_answer(
+        &self,
+        slot: u16,
+        pairing: u32,
+        token: u32,
+    ) -> Result<Option<Answered>, Lost> {
+        if token == 0 {
+            return Ok(None);
+        }
+        let taken = self.locked(|inner| {
+            if inner.live != pairing {
+                return Err(Slow::Look);
+            }
+            let (channel, books) = inner.messages(usize::from(slot)).ok_or(Slow::Look)?;
+            let answered = channel.take_answer(books, token, &self.cache);
+            match answered.map_err(Slow::Violation)? {
+                None if !inner.is_still_up(&self.cache) => Err(Slow::Look),
+                answered => Ok(answered),
+            }
+        });
+        taken.or_else(|slow| self.slow(slot, pairing, slow).map(|()| None))
+    }
+
+    /// Nobody wants the answer of a call any more.
+    pub(in crate::domain) fn forget_call(&self, slot: u16, pairing: u32, token: u32) {
+        self.locked(|inner| {
+            if inner.live == pairing
+                && let Some((channel, books)) = inner.messages(usize::from(slot))
+            {
+                channel.forget(books, token);
+            }
+        });
+    }
+
+    /// Wakes `waker` once when what is waited for is there, at once where it is or the pairing is over.
+    pub(in crate::domain) fn arm_messages(
+        &self,
+        slot: u16,
+        pairing: u32,
+        (waits, token): (Waits, u32),
+        waker: &Waker,
+    ) {
+        const {
+            assert!(
+                P::USES.wakers,
+                "Platform::USES says that nobody arms wakers"
+            )
+        };
+        let mut mine = Some(waker.clone());
+        let (evicted, woken, now) = self.locked(|inner| {
+            let is_up = inner.live != 0;
+            let is_over =
+                inner.check(pairing).is_err() || (is_up && !inner.is_still_up(&self.cache));
+            let has_barrier = inner.session.fence().is_light();
+            let Some((channel, books)) = inner.messages(usize::from(slot)) else {
+                return (None, Default::default(), true);
+            };
+            if is_over {
+                return (None, Default::default(), true);
+            }
+            let evicted = channel.arm(waits, &self.cache).add(&mut mine, 0);
+            if !is_up {
+                // Who waits is woken when the link comes up.
+                return (evicted, Default::default(), false);
+            }
+            channel.clean(&self.cache);
+            if has_barrier {
+                self.platform.barrier();
+            } else {
+                full_fence(SLEEP_FENCE);
+            }
+            let is_there = waits == Waits::Answer && channel.has_answer(books, token, &self.cache);
+            let woken = match waits {
+                Waits::Answer => Default::default(),
+                _ => channel.wakers(waits, false, books, &self.cache),
+            };
+            (evicted, woken, is_there)
+        });
+        if let Some(evicted) = evicted {
+            evicted.wake();
+        }
+        wake(woken);
+        if now {
+            waker.wake_by_ref();
+        }
+    }
+}

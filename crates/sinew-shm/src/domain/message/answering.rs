@@ -1,0 +1,184 @@
+//! The side that is asked: messages that come in, and calls of the peer's that are open.
+//!
+//! A book for each place of the peer's calls, in private memory: held (open, `len` is its token) or
+//! free. A peer that opens more calls than it may, or one twice, breaks the protocol.
+
+use super::super::Violation;
+use super::super::books::{Block, State};
+use super::super::layout::{CALL, SCALAR, answer, line, message};
+use super::super::port::Cache;
+use super::super::ring::passes;
+use super::calling::{clean, invalidate};
+use super::{place, tag};
+use crate::word::{
+    ANSWER_STORE, ENTRY_LOAD, LineArea, PublishFence, RESET_STORE, RETURN_LOOK_FENCE, TAKEN_STORE,
+    Words,
+};
+
+/// A message that came in.
+pub(in crate::domain) struct Asked {
+    pub(in crate::domain) opcode: u32,
+    pub(in crate::domain) words: [u32; 5],
+    /// Of a call; 0 where no answer is asked for.
+    pub(in crate::domain) token: u32,
+}
+
+pub(super) struct Answering {
+    pub(super) messages: LineArea,
+    pub(super) answers: LineArea,
+    pub(super) control: Words,
+    pub(super) theirs: Words,
+    pub(super) calls: u16,
+    /// Where the books on the peer's calls begin.
+    pub(super) first: usize,
+    pub(super) tag: u32,
+    pub(super) peer_tag: u32,
+    /// Position of the next message.
+    pub(super) taken: u32,
+    /// The peer's wake word for answers, when it was rung last.
+    pub(super) rung: u32,
+}
+
+impl Answering {
+    /// Begins a session.
+    pub(super) fn reset(
+        &mut self,
+        (me, peer): (u32, u32),
+        books: &mut [Block],
+        cache: &impl Cache,
+    ) {
+        (self.tag, self.peer_tag) = (tag(me), tag(peer));
+        (self.taken, self.rung) = (0, 0);
+        for call in 0..self.calls {
+            if let Some(book) = books.get_mut(self.first + usize::from(call)) {
+                book.state = State::Free;
+            }
+        }
+        for call in 0..self.answers.count() {
+            let line = self.answers.line(call);
+            line.at(answer::TOKEN).store(0, RESET_STORE);
+            clean(&line, cache);
+        }
+        self.control.at(message::WAKE_MESSAGES).set(u32::MAX);
+        self.control.at(message::TAKEN).store(0, RESET_STORE);
+        clean(&self.control, cache);
+    }
+
+    /// Takes up one message; whether the peer is to be rung because there is room for another.
+    #[inline]
+    pub(super) fn receive(
+        &mut self,
+        books: &mut [Block],
+        fence: PublishFence,
+        cache: &impl Cache,
+    ) -> Result<Option<(Asked, bool)>, Violation> {
+        let line = self.messages.line(self.taken);
+        invalidate(&line, cache);
+        let sequence = line.at(line::SEQUENCE).load(ENTRY_LOAD);
+        if sequence != self.taken.wrapping_add(1) {
+            return match sequence == self.last_lap() {
+                true => Ok(None),
+                false => Err(Violation::Sequence),
+            };
+        }
+        // The line may have been fetched before its other words were there.
+        invalidate(&line, cache);
+        let kind = line.at(line::KIND).get();
+        let token = line.at(line::TOKEN).get();
+        let asked = Asked {
+            opcode: line.at(line::OPCODE).get(),
+            words: core::array::from_fn(|index| line.at(line::WORDS + index).get()),
+            token: if kind & 0xFFFF == CALL { token } else { 0 },
+        };
+        let from = self.taken;
+        self.taken = from.wrapping_add(1);
+        self.control
+            .at(message::TAKEN)
+            .store(self.taken, TAKEN_STORE);
+        clean(&self.control, cache);
+        fence.run(RETURN_LOOK_FENCE);
+        invalidate(&self.theirs, cache);
+        let wake = self.theirs.at(message::WAKE_TAKEN).get();
+        let ring = passes(wake, from, self.taken);
+        if kind & 0xFFFF_0000 != self.peer_tag {
+            return Err(Violation::Session);
+        }
+        match kind & 0xFFFF {
+            SCALAR => {}
+            CALL => self.open(books, token)?,
+            _ => return Err(Violation::Kind),
+        }
+        Ok(Some((asked, ring)))
+    }
+
+    fn last_lap(&self) -> u32 {
+        self.taken
+            .wrapping_add(1)
+            .wrapping_sub(self.messages.count())
+    }
+
+    /// Notes a call as open.
+    #[inline]
+    fn open(&self, books: &mut [Block], token: u32) -> Result<(), Violation> {
+        if place(token) >= self.calls || token >> 16 == 0 {
+            return Err(Violation::Token);
+        }
+        let book = books.get_mut(self.first + usize::from(place(token)));
+        let book = book
+            .filter(|book| book.state == State::Free)
+            .ok_or(Violation::Token)?;
+        (book.state, book.len) = (State::Held, token);
+        Ok(())
+    }
+
+    /// Whether a message waits.
+    pub(super) fn has_message(&self, cache: &impl Cache) -> bool {
+        let line = self.messages.line(self.taken);
+        invalidate(&line, cache);
+        line.at(line::SEQUENCE).get() != self.last_lap()
+    }
+
+    /// Answers a call; whether the peer is to be rung, `None` where there is no such call.
+    #[inline]
+    pub(super) fn answer(
+        &mut self,
+        books: &mut [Block],
+        token: u32,
+        (status, words): (u8, &[u32]),
+        fence: PublishFence,
+        cache: &impl Cache,
+    ) -> Option<bool> {
+        let call = place(token);
+        if call >= self.calls {
+            return None;
+        }
+        let book = books.get_mut(self.first + usize::from(call))?;
+        if book.state != State::Held || book.len != token {
+            return None;
+        }
+        book.state = State::Free;
+        let line = self.answers.line(u32::from(call));
+        let count = words.len().min(5) as u32;
+        line.at(answer::STATUS)
+            .set(u32::from(status) | count << 8 | self.tag);
+        // What an earlier answer left there is not told.
+        for index in 0..5 {
+            let word = words.get(index).copied().unwrap_or(0);
+            line.at(answer::WORDS + index).set(word);
+        }
+        clean(&line, cache);
+        line.at(answer::TOKEN).store(token, ANSWER_STORE);
+        clean(&line, cache);
+        fence.run(RETURN_LOOK_FENCE);
+        invalidate(&self.theirs, cache);
+        let wake = self.theirs.at(message::WAKE_ANSWERS).get();
+        let ring = wake != self.rung;
+        self.rung = wake;
+        Some(ring)
+    }
+
+    /// Asks to be rung at the next message.
+    pub(super) fn arm(&self) {
+        self.control.at(message::WAKE_MESSAGES).set(self.taken);
+    }
+}

@@ -1,0 +1,239 @@
+//! One side of a message channel: what it asks, what it is asked, and who waits.
+
+use super::super::Violation;
+use super::super::books::Block;
+use super::super::config::Channel;
+use super::super::layout::statistics;
+use super::super::memory::Memory;
+use super::super::outbox::Denied;
+use super::super::plan::ChannelPlan;
+use super::super::port::Cache;
+use super::answering::{Answering, Asked};
+use super::calling::{Answered, Calling};
+use crate::waiters::{Waiters, Woken};
+use crate::word::{PublishFence, Words};
+
+/// For what somebody waits on a message channel.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::domain) enum Waits {
+    /// For a message of the peer's.
+    Message,
+    /// For an answer: whose, who is woken looks.
+    Answer,
+    /// For room for a message, or a call.
+    Room,
+}
+
+impl Waits {
+    pub(in crate::domain) const ALL: [Waits; 3] = [Waits::Message, Waits::Answer, Waits::Room];
+}
+
+pub(in crate::domain) struct MessageEnd {
+    pub(in crate::domain) id: u16,
+    pub(in crate::domain) priority: u8,
+    pub(in crate::domain) name: [u8; 16],
+    pub(in crate::domain) uuid: u128,
+    pub(in crate::domain) counts: Words,
+    pub(in crate::domain) violations: u32,
+    pub(in crate::domain) books_end: usize,
+    pub(super) calling: Calling,
+    pub(super) answering: Answering,
+    control: Words,
+    waiters: [Waiters; 3],
+    rung: u32,
+}
+
+impl MessageEnd {
+    /// The own side, with its books from `start` on; `None` where the memory or the books do not
+    /// suffice.
+    pub(in crate::domain) fn new(
+        channel: &Channel,
+        plan: &ChannelPlan,
+        memory: &Memory,
+        (books, start): (&mut [Block], usize),
+    ) -> Option<MessageEnd> {
+        let (ours, theirs) = (plan.ours, plan.theirs);
+        let counts = memory.mine.words(ours.statistics)?;
+        (0..16).for_each(|word| counts.at(word).set(0));
+        let control = memory.mine.words(ours.control)?;
+        let peer_control = memory.peer.words(theirs.control)?;
+        let middle = start + usize::from(channel.calls);
+        let end = middle + usize::from(channel.calls);
+        books.get_mut(start..end)?.fill(Block::NEW);
+        Some(MessageEnd {
+            id: channel.id,
+            priority: channel.priority,
+            name: channel.name.0,
+            uuid: channel.uuid,
+            counts,
+            violations: 0,
+            books_end: end,
+            calling: Calling {
+                messages: memory.mine.lines(ours.ring, ours.ring_log2)?,
+                answers: memory.peer.lines(theirs.returns, theirs.returns_log2)?,
+                control,
+                theirs: peer_control,
+                requests: u32::from(channel.requests),
+                calls: channel.calls,
+                first: start,
+                tag: 0,
+                peer_tag: 0,
+                sent: 0,
+                taken: 0,
+                free: 0,
+                epoch: 0,
+            },
+            answering: Answering {
+                messages: memory.peer.lines(theirs.ring, theirs.ring_log2)?,
+                answers: memory.mine.lines(ours.returns, ours.returns_log2)?,
+                control,
+                theirs: peer_control,
+                calls: channel.calls,
+                first: middle,
+                tag: 0,
+                peer_tag: 0,
+                taken: 0,
+                rung: 0,
+            },
+            control,
+            waiters: [const { Waiters::new() }; 3],
+            rung: 0,
+        })
+    }
+
+    /// Begins a session of this side's with one of the peer's.
+    pub(in crate::domain) fn reset(
+        &mut self,
+        sessions: (u32, u32),
+        books: &mut [Block],
+        cache: &impl Cache,
+    ) {
+        self.calling.reset(sessions, books, cache);
+        self.answering.reset(sessions, books, cache);
+        self.rung = 0;
+        for count in [statistics::SENT, statistics::RECEIVED, statistics::RUNG] {
+            self.counts.at(count).set(0);
+        }
+        self.clean(cache);
+    }
+
+    /// See [`Calling::send`].
+    #[inline]
+    pub(in crate::domain) fn send(
+        &mut self,
+        books: &mut [Block],
+        message: (u32, &[u32; 5]),
+        asks: bool,
+        fence: PublishFence,
+        cache: &impl Cache,
+    ) -> Result<(u32, bool), Denied> {
+        let sent = self.calling.send(books, message, asks, fence, cache)?;
+        self.counts.at(statistics::SENT).set(self.calling.sent);
+        Ok(sent)
+    }
+
+    /// See [`Answering::receive`].
+    #[inline]
+    pub(in crate::domain) fn receive(
+        &mut self,
+        books: &mut [Block],
+        fence: PublishFence,
+        cache: &impl Cache,
+    ) -> Result<Option<(Asked, bool)>, Violation> {
+        let received = self.answering.receive(books, fence, cache);
+        self.counts
+            .at(statistics::RECEIVED)
+            .set(self.answering.taken);
+        received
+    }
+
+    /// See [`Answering::answer`].
+    #[inline]
+    pub(in crate::domain) fn answer(
+        &mut self,
+        books: &mut [Block],
+        token: u32,
+        answer: (u8, &[u32]),
+        fence: PublishFence,
+        cache: &impl Cache,
+    ) -> Option<bool> {
+        self.answering.answer(books, token, answer, fence, cache)
+    }
+
+    /// See [`Calling::take`].
+    #[inline]
+    pub(in crate::domain) fn take_answer(
+        &mut self,
+        books: &mut [Block],
+        token: u32,
+        cache: &impl Cache,
+    ) -> Result<Option<Answered>, Violation> {
+        self.calling.take(books, token, cache)
+    }
+
+    /// See [`Calling::forget`].
+    pub(in crate::domain) fn forget(&mut self, books: &mut [Block], token: u32) {
+        self.calling.forget(books, token);
+    }
+
+    /// See [`Calling::has_answer`].
+    pub(in crate::domain) fn has_answer(
+        &self,
+        books: &mut [Block],
+        token: u32,
+        cache: &impl Cache,
+    ) -> bool {
+        self.calling.has_answer(books, token, cache)
+    }
+
+    /// Counts a ring of the doorbell.
+    pub(in crate::domain) fn count_ring(&mut self) -> bool {
+        self.rung = self.rung.wrapping_add(1);
+        self.counts.at(statistics::RUNG).set(self.rung);
+        true
+    }
+
+    /// Whether messages of the peer's wait.
+    pub(in crate::domain) fn has_message(&self, cache: &impl Cache) -> bool {
+        self.answering.has_message(cache)
+    }
+
+    /// Somebody waits: what the peer is to ring at.
+    pub(in crate::domain) fn arm(&mut self, waits: Waits, cache: &impl Cache) -> &mut Waiters {
+        match waits {
+            Waits::Message => self.answering.arm(),
+            Waits::Answer => self.calling.arm_answers(),
+            Waits::Room => self.calling.arm_room(cache),
+        }
+        &mut self.waiters[waits as usize]
+    }
+
+    /// Writes the own control line back, with all wake words in it.
+    pub(in crate::domain) fn clean(&self, cache: &impl Cache) {
+        let (at, len) = self.control.bytes();
+        cache.clean(at, len);
+    }
+
+    /// Who waits for this, and may go on, or everybody. Who waits for an answer is woken by any.
+    pub(in crate::domain) fn wakers(
+        &mut self,
+        waits: Waits,
+        all: bool,
+        books: &[Block],
+        cache: &impl Cache,
+    ) -> Woken {
+        let is_there = all
+            || match waits {
+                _ if self.waiters[waits as usize].is_empty() => false,
+                Waits::Message => self.answering.has_message(cache),
+                Waits::Answer => self.calling.has_answers(books, cache),
+                Waits::Room => self.calling.has_room(cache),
+            };
+        self.waiters[waits as usize].ready(if is_there { u32::MAX } else { 0 })
+    }
+
+    /// Whether the books agree with themselves.
+    pub(in crate::domain) fn check(&self, books: &[Block]) -> bool {
+        self.calling.check(books)
+    }
+}
