@@ -127,6 +127,19 @@ pub const DOMAIN_MUTANTS: [&str; 11] = [
     FILTER_LOAD.name,
 ];
 
+/// The points of message channels; see [`MUTANTS`].
+#[cfg(loom)]
+pub const MESSAGE_MUTANTS: [&str; 8] = [
+    ENTRY_STORE.name,
+    ENTRY_LOAD.name,
+    TAKEN_STORE.name,
+    TAKEN_LOAD.name,
+    ANSWER_STORE.name,
+    ANSWER_LOAD.name,
+    PUBLISH_FENCE.name,
+    RETURN_LOOK_FENCE.name,
+];
+
 impl Point {
     const fn new(name: &'static str, order: Ordering) -> Self {
         Point { name, order }

@@ -170,6 +170,9 @@ impl Segment {
         self.holds(offset, count * 64, 64).then(|| LineArea {
             first: self.word_at(offset).cast(),
             mask: (count - 1) as u32,
+            #[cfg(loom)]
+            // SAFETY: there is one for each 64 bytes.
+            uses: unsafe { self.uses.add(offset as usize / 64) },
         })
     }
 
@@ -322,6 +325,8 @@ impl RingArea {
 pub(crate) struct LineArea {
     first: NonNull<[SharedWord; 16]>,
     mask: u32,
+    #[cfg(loom)]
+    uses: NonNull<UnsafeCell<()>>,
 }
 
 // SAFETY: words are atomic; that their memory lives on is the contract of the segment.
@@ -332,6 +337,36 @@ unsafe impl Sync for LineArea {}
 impl LineArea {
     pub(crate) fn count(&self) -> u32 {
         self.mask.wrapping_add(1)
+    }
+
+    /// The line of a position, which this side is about to write; the other side reads nothing of it
+    /// now but the word that says so.
+    #[inline(always)]
+    pub(crate) fn for_writing(&self, position: u32) -> Words {
+        self.track(position, true);
+        self.line(position)
+    }
+
+    /// The line of a position, which this side is about to read, and the other side does not write.
+    #[inline(always)]
+    pub(crate) fn for_reading(&self, position: u32) -> Words {
+        self.track(position, false);
+        self.line(position)
+    }
+
+    #[inline(always)]
+    fn track(&self, position: u32, write: bool) {
+        #[cfg(loom)]
+        {
+            // SAFETY: there is one for each line.
+            let cell = unsafe { self.uses.add((position & self.mask) as usize).as_ref() };
+            if write {
+                cell.with_mut(|_| ());
+            } else {
+                cell.with(|_| ());
+            }
+        }
+        let _ = (position, write);
     }
 
     /// The line of a position; positions wrap at the count.

@@ -269,6 +269,15 @@ impl Side {
         }
     }
 
+    /// Arms, and sleeps until the bell rings.
+    pub fn sleep_after(&self, arm: impl FnOnce(&Waker)) {
+        arm(&Waker::from(self.own.bell.clone()));
+        self.own.bell.sleep();
+        if !self.own.looks {
+            self.end.look(0);
+        }
+    }
+
     /// Waits until the link is up in this pairing or a later one.
     pub fn wait_up(&self, pairing: u32) {
         while self.end.look(0) != Status::Up || self.end.pairing() < pairing {

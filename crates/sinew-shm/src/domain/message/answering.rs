@@ -81,6 +81,7 @@ impl Answering {
                 false => Err(Violation::Sequence),
             };
         }
+        let line = self.messages.for_reading(self.taken);
         // The line may have been fetched before its other words were there.
         invalidate(&line, cache);
         let kind = line.at(line::KIND).get();
@@ -157,7 +158,7 @@ impl Answering {
             return None;
         }
         book.state = State::Free;
-        let line = self.answers.line(u32::from(call));
+        let line = self.answers.for_writing(u32::from(call));
         let count = words.len().min(5) as u32;
         line.at(answer::STATUS)
             .set(u32::from(status) | count << 8 | self.tag);

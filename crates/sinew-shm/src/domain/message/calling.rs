@@ -86,7 +86,7 @@ impl Calling {
             true => (CALL, self.open(books, cache)?),
             false => (SCALAR, 0),
         };
-        let line = self.messages.line(self.sent);
+        let line = self.messages.for_writing(self.sent);
         line.at(line::KIND).set(kind | self.tag);
         line.at(line::OPCODE).set(opcode);
         line.at(line::TOKEN).set(token);
@@ -191,7 +191,7 @@ impl Calling {
         }
         (book.state, book.next) = (State::Free, free);
         self.free = place(token);
-        let line = self.answers.line(u32::from(place(token)));
+        let line = self.answers.for_reading(u32::from(place(token)));
         // The line may have been fetched before its other words were there.
         invalidate(&line, cache);
         let said = line.at(answer::STATUS).get();

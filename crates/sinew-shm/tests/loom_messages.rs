@@ -1,0 +1,170 @@
+//! Every interleaving of small programs over a message channel, and the proof that each synchronisation
+//! point is needed.
+//!
+//! `RUSTFLAGS="--cfg loom" cargo test -p sinew-shm --release --test loom_messages`
+#![cfg(loom)]
+
+#[path = "support/loom.rs"]
+mod support;
+#[path = "support/two.rs"]
+#[allow(dead_code)]
+mod two;
+
+use loom::thread;
+use sinew_shm::MESSAGE_MUTANTS;
+use sinew_shm::domain::{CallError, Channel, Config, Messages, Refused};
+use support::{explore, passes_without};
+use two::{Ended, Side, up};
+
+const ONE: Config = Config::new(&[Channel::messages(1, "one", 1, 1)]).mutual();
+const TWO: Config = Config::new(&[Channel::messages(1, "two", 2, 1)]).mutual();
+
+fn messages(side: &Side) -> Messages<Ended> {
+    Messages::new(&side.end, 1).unwrap()
+}
+
+/// Waits for room, and sends five words.
+fn send(side: &Side, messages: &Messages<Ended>, word: u32) {
+    let step = || match messages.send(word, [word; 5]) {
+        Err(Refused::Full) => None,
+        sent => Some(sent),
+    };
+    let sent = side.until(step, |waker| messages.arm_room(waker));
+    assert_eq!(sent, Ok(()));
+}
+
+/// Waits for a message, and looks that it is whole.
+fn receive(side: &Side, messages: &Messages<Ended>) -> u32 {
+    let step = || messages.receive().unwrap();
+    let message = side.until(step, |waker| messages.arm(waker));
+    assert_eq!(message.words, [message.opcode; 5]);
+    let word = message.opcode;
+    message.answer([word + 1, word + 2, word + 3, word + 4, word + 5]);
+    word
+}
+
+/// Calls, and waits for the answer.
+fn call(side: &Side, messages: &Messages<Ended>, word: u32) -> [u32; 5] {
+    let mut call = messages.call(word, [word; 5]).unwrap();
+    loop {
+        // The call is armed between two looks, so it cannot be in both closures.
+        if let Some(words) = call.poll().unwrap() {
+            return words;
+        }
+        side.sleep_after(|waker| call.arm(waker));
+    }
+}
+
+#[test]
+fn messages_cross_whole_and_in_order() {
+    explore(3, || {
+        let (first, second) = up(TWO);
+        let thread = thread::spawn(move || {
+            let there = messages(&first);
+            send(&first, &there, 1);
+            send(&first, &there, 2);
+            drop(there);
+            first
+        });
+        let here = messages(&second);
+        assert_eq!(receive(&second, &here), 1);
+        assert_eq!(receive(&second, &here), 2);
+        drop(here);
+        thread.join().unwrap().stop();
+        second.stop();
+    });
+}
+
+#[test]
+fn full_channel_goes_on_when_a_message_is_taken_up() {
+    explore(3, || {
+        let (first, second) = up(ONE);
+        let thread = thread::spawn(move || {
+            let there = messages(&first);
+            send(&first, &there, 1);
+            send(&first, &there, 2);
+            drop(there);
+            first
+        });
+        let here = messages(&second);
+        assert_eq!(receive(&second, &here), 1);
+        assert_eq!(receive(&second, &here), 2);
+        drop(here);
+        thread.join().unwrap().stop();
+        second.stop();
+    });
+}
+
+#[test]
+fn calls_are_answered_whole() {
+    explore(3, || {
+        let (first, second) = up(ONE);
+        let thread = thread::spawn(move || {
+            let there = messages(&first);
+            assert_eq!(call(&first, &there, 10), [11, 12, 13, 14, 15]);
+            assert_eq!(call(&first, &there, 20), [21, 22, 23, 24, 25]);
+            drop(there);
+            first
+        });
+        let here = messages(&second);
+        assert_eq!(receive(&second, &here), 10);
+        assert_eq!(receive(&second, &here), 20);
+        drop(here);
+        thread.join().unwrap().stop();
+        second.stop();
+    });
+}
+
+#[test]
+fn a_call_ends_when_the_peer_closes() {
+    explore(2, || {
+        let (first, second) = up(ONE);
+        let thread = thread::spawn(move || {
+            second.stop();
+        });
+        let there = messages(&first);
+        let ended = match there.call(1, [1; 5]) {
+            Ok(mut call) => loop {
+                match call.poll() {
+                    Ok(None) => first.sleep_after(|waker| call.arm(waker)),
+                    ended => break ended,
+                }
+            },
+            Err(Refused::Lost(lost)) => Err(CallError::Lost(lost)),
+            Err(refused) => panic!("{refused:?}"),
+        };
+        assert!(matches!(ended, Err(CallError::Lost(_))), "{ended:?}");
+        drop(there);
+        thread.join().unwrap();
+        first.stop();
+    });
+}
+
+/// The point, and the test that does not pass without it.
+const FOUND_BY: [(&str, &str); 8] = [
+    ("entry_store", "messages_cross_whole_and_in_order"),
+    ("entry_load", "messages_cross_whole_and_in_order"),
+    (
+        "taken_store",
+        "full_channel_goes_on_when_a_message_is_taken_up",
+    ),
+    (
+        "taken_load",
+        "full_channel_goes_on_when_a_message_is_taken_up",
+    ),
+    ("answer_store", "calls_are_answered_whole"),
+    ("answer_load", "calls_are_answered_whole"),
+    ("publish_fence", "messages_cross_whole_and_in_order"),
+    ("return_look_fence", "calls_are_answered_whole"),
+];
+
+/// Runs one test for each synchronisation point, weakened: it must fail.
+#[test]
+fn each_weakened_point_is_found() {
+    assert_eq!(FOUND_BY.map(|(point, _)| point), MESSAGE_MUTANTS);
+    let unfound: Vec<_> = FOUND_BY
+        .into_iter()
+        .filter(|(point, test)| passes_without(point, &["--exact", test]))
+        .collect();
+    assert!(unfound.is_empty(), "nobody noticed: {unfound:?}");
+}
