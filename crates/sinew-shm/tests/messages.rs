@@ -316,3 +316,85 @@ fn a_message_channel_is_checked() {
     let with_pool = good.pools(Pool::new(1, 1), Pool::new(1, 1));
     assert_eq!(check(with_pool), Err(ConfigError::Pool(5)));
 }
+
+sinew_shm::opcodes! {
+    /// A lamp.
+    mod lamp {
+        1 => fn switch(on: bool);
+        /// Up to which it then goes.
+        2 => fn dim(level: u16, speed: f32) -> f32;
+        3 => fn state() -> (bool, i32, u8, u16, f32);
+        4 => fn many(a: u8, b: i8, c: u16, d: i16, e: i32) -> i32;
+    }
+}
+
+#[derive(Default)]
+struct Lamp {
+    on: bool,
+    level: u16,
+}
+
+impl lamp::Service for Lamp {
+    fn switch(&mut self, on: bool) {
+        self.on = on;
+    }
+
+    fn dim(&mut self, level: u16, speed: f32) -> f32 {
+        self.level = level;
+        speed / 2.0
+    }
+
+    fn state(&mut self) -> (bool, i32, u8, u16, f32) {
+        (self.on, -7, 250, self.level, -0.25)
+    }
+
+    fn many(&mut self, a: u8, b: i8, c: u16, d: i16, e: i32) -> i32 {
+        i32::from(a) + i32::from(b) + i32::from(c) + i32::from(d) + e
+    }
+}
+
+#[test]
+fn typed_opcodes_reach_their_service_and_come_back() {
+    let (near, far) = both();
+    let client = lamp::Client::new(near);
+    let mut lamp = Lamp::default();
+    let mut serve = || {
+        while let Some(message) = far.receive().unwrap() {
+            lamp::serve(&mut lamp, message);
+        }
+    };
+    client.switch(true).unwrap();
+    let (mut dim, mut state) = (client.dim(300, 3.0).unwrap(), client.state().unwrap());
+    serve();
+    assert_eq!(dim.poll(), Ok(Some(1.5)));
+    assert_eq!(state.poll(), Ok(Some((true, -7, 250, 300, -0.25))));
+    let mut many = client.many(200, -100, 60_000, -30_000, -1).unwrap();
+    serve();
+    assert_eq!(many.poll(), Ok(Some(30_099)));
+    // Of another version.
+    let mut unknown = client.messages().call(99, [0; 5]).unwrap();
+    serve();
+    assert_eq!(unknown.poll(), Err(CallError::UnknownOpcode));
+}
+
+#[test]
+fn opcodes_that_differ_do_not_fit() {
+    sinew_shm::opcodes! {
+        mod other { 1 => fn switch(on: u8); }
+    }
+    sinew_shm::opcodes! {
+        mod fewer { 1 => fn switch(on: bool); }
+    }
+    sinew_shm::opcodes! {
+        mod answers { 1 => fn switch(on: bool) -> bool; }
+    }
+    let hashes = [lamp::HASH, other::HASH, fewer::HASH, answers::HASH];
+    for (at, hash) in hashes.iter().enumerate() {
+        assert_eq!(hashes.iter().position(|other| other == hash), Some(at));
+    }
+    let typed = Channel::messages(1, "lamp", 1, 1).typed(lamp::HASH);
+    assert_ne!(
+        Config::new(&[typed]).hash(),
+        Config::new(&[typed.typed(0)]).hash()
+    );
+}

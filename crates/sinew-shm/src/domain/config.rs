@@ -202,6 +202,12 @@ impl Channel {
         channel
     }
 
+    /// With the hash of what goes over it; both sides have the same, or do not fit.
+    pub const fn typed(mut self, hash: u32) -> Channel {
+        self.type_hash = hash;
+        self
+    }
+
     /// With a 128-bit id, by which programs can find it as well.
     pub const fn with_uuid(mut self, uuid: u128) -> Channel {
         self.uuid = uuid;

@@ -16,11 +16,13 @@ mod answering;
 mod calling;
 mod end;
 mod handle;
+mod typed;
 
 pub(super) use answering::Asked;
 pub(super) use calling::Answered;
 pub(super) use end::{MessageEnd, Waits};
 pub use handle::{Answer, Call, CallError, Message, Messages};
+pub use typed::{TypedCall, Word, Words};
 
 /// What an answer says.
 pub(super) mod status {

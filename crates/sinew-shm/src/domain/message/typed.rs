@@ -1,0 +1,287 @@
+//! Opcodes with names and types: five words as what they mean.
+
+use core::marker::PhantomData;
+use core::task::Waker;
+
+use super::super::handles::EndRef;
+use super::handle::{Call, CallError};
+
+/// What one word of a message can say.
+pub trait Word {
+    /// Its name: part of the hash of the opcodes.
+    const NAME: &'static str;
+    /// As a word.
+    fn to_word(self) -> u32;
+    /// From a word; whatever stands there is something.
+    fn from_word(word: u32) -> Self;
+}
+
+macro_rules! words {
+    ($($number:ty),*) => {
+        $(
+            impl Word for $number {
+                const NAME: &'static str = stringify!($number);
+                #[inline]
+                fn to_word(self) -> u32 {
+                    self as u32
+                }
+                #[inline]
+                fn from_word(word: u32) -> Self {
+                    word as $number
+                }
+            }
+        )*
+    };
+}
+
+words!(u8, u16, u32, i8, i16, i32);
+
+impl Word for bool {
+    const NAME: &'static str = "bool";
+    #[inline]
+    fn to_word(self) -> u32 {
+        u32::from(self)
+    }
+    #[inline]
+    fn from_word(word: u32) -> Self {
+        word != 0
+    }
+}
+
+impl Word for f32 {
+    const NAME: &'static str = "f32";
+    #[inline]
+    fn to_word(self) -> u32 {
+        self.to_bits()
+    }
+    #[inline]
+    fn from_word(word: u32) -> Self {
+        f32::from_bits(word)
+    }
+}
+
+/// Up to five [`Word`]s: a word, or a tuple.
+pub trait Words {
+    /// As words, the rest 0.
+    fn to_words(self) -> [u32; 5];
+    /// From words.
+    fn from_words(words: [u32; 5]) -> Self;
+}
+
+impl<W: Word> Words for W {
+    #[inline]
+    fn to_words(self) -> [u32; 5] {
+        [self.to_word(), 0, 0, 0, 0]
+    }
+    #[inline]
+    fn from_words([word, ..]: [u32; 5]) -> Self {
+        W::from_word(word)
+    }
+}
+
+macro_rules! tuples {
+    ($(($($part:ident $zero:literal)*)),*) => {
+        $(
+            impl<$($part: Word),*> Words for ($($part,)*) {
+                #[inline]
+                #[allow(non_snake_case)]
+                fn to_words(self) -> [u32; 5] {
+                    let ($($part,)*) = self;
+                    let mut words = [0; 5];
+                    let all: &[u32] = &[$($part.to_word()),*];
+                    for (to, from) in words.iter_mut().zip(all) {
+                        *to = *from;
+                    }
+                    words
+                }
+                #[inline]
+                fn from_words(words: [u32; 5]) -> Self {
+                    ($($part::from_word(words[$zero]),)*)
+                }
+            }
+        )*
+    };
+}
+
+tuples!(
+    (A 0), (A 0 B 1), (A 0 B 1 C 2), (A 0 B 1 C 2 D 3), (A 0 B 1 C 2 D 3 E 4)
+);
+
+impl Words for () {
+    #[inline]
+    fn to_words(self) -> [u32; 5] {
+        [0; 5]
+    }
+    #[inline]
+    fn from_words(_: [u32; 5]) -> Self {}
+}
+
+/// A [`Call`] whose answer is of a type.
+#[must_use = "dropped, it gives the answer up"]
+pub struct TypedCall<R: EndRef, A: Words> {
+    call: Call<R>,
+    answer: PhantomData<fn() -> A>,
+}
+
+impl<R: EndRef, A: Words> TypedCall<R, A> {
+    /// What the answer of a call means.
+    pub fn new(call: Call<R>) -> TypedCall<R, A> {
+        TypedCall {
+            call,
+            answer: PhantomData,
+        }
+    }
+
+    /// As [`Call::poll`].
+    #[inline]
+    pub fn poll(&mut self) -> Result<Option<A>, CallError> {
+        Ok(self.call.poll()?.map(A::from_words))
+    }
+
+    /// As [`Call::arm`].
+    pub fn arm(&self, waker: &Waker) {
+        self.call.arm(waker);
+    }
+}
+
+/// Makes client and server of opcodes with names and types.
+///
+/// `Client` has a method for each, `Service` is the trait of who does it, and `serve` takes a message
+/// to it: an opcode that is not there is answered so. `HASH` goes into the channel
+/// ([`Channel::typed`](crate::domain::Channel::typed)), so that only sides with the same opcodes fit.
+///
+/// ```
+/// sinew_shm::opcodes! {
+///     /// A motor.
+///     pub mod motor {
+///         /// Stops at once.
+///         1 => fn stop();
+///         /// Turns per minute, up to which it then goes.
+///         2 => fn set_speed(rpm: u32, ramp: u16) -> u32;
+///         3 => fn place() -> (i32, f32);
+///     }
+/// }
+/// use sinew_shm::domain::{CallError, Channel, Config, EndRef, Message, Refused};
+///
+/// const LINK: Config = Config::new(&[Channel::messages(5, "motor", 8, 4).typed(motor::HASH)]);
+///
+/// struct Motor(u32);
+///
+/// impl motor::Service for Motor {
+///     fn stop(&mut self) {
+///         self.0 = 0;
+///     }
+///     fn set_speed(&mut self, rpm: u32, _ramp: u16) -> u32 {
+///         self.0 = rpm.min(3000);
+///         self.0
+///     }
+///     fn place(&mut self) -> (i32, f32) {
+///         (-1, 0.5)
+///     }
+/// }
+///
+/// fn ask<R: EndRef>(motor: &motor::Client<R>) -> Result<(), Refused> {
+///     motor.stop()?;
+///     let mut call = motor.set_speed(1200, 10)?;
+///     let speed: Result<Option<u32>, CallError> = call.poll();
+///     # let _ = speed;
+///     Ok(())
+/// }
+///
+/// fn answer<R: EndRef>(motor: &mut Motor, message: Message<R>) {
+///     motor::serve(motor, message);
+/// }
+/// ```
+#[macro_export]
+macro_rules! opcodes {
+    (
+        $(#[$about:meta])*
+        $public:vis mod $module:ident {
+            $(
+                $(#[$method_about:meta])*
+                $code:literal => fn $name:ident ( $($arg:ident : $kind:ty),* $(,)? ) $(-> $answer:ty)? ;
+            )*
+        }
+    ) => {
+        $(#[$about])*
+        #[allow(missing_docs)]
+        $public mod $module {
+            #[allow(unused_imports)]
+            use super::*;
+            use $crate::domain::{EndRef, Message, Messages, Refused, TypedCall, Words, hash_of, join};
+
+            /// Of all opcodes, their names and types: the same on both sides.
+            pub const HASH: u32 = {
+                let hash = hash_of("opcodes");
+                $(
+                    let hash = join(join(hash, $code), hash_of(stringify!($name)));
+                    $(let hash = join(hash, hash_of(stringify!($kind)));)*
+                    $(let hash = join(hash, hash_of(stringify!(-> $answer)));)?
+                )*
+                hash
+            };
+
+            /// Who does it.
+            pub trait Service {
+                $(
+                    $(#[$method_about])*
+                    fn $name(&mut self $(, $arg: $kind)*) $(-> $answer)?;
+                )*
+            }
+
+            /// Who asks for it.
+            pub struct Client<R: EndRef>(Messages<R>);
+
+            impl<R: EndRef> Client<R> {
+                /// Over this channel.
+                pub fn new(messages: Messages<R>) -> Self {
+                    Client(messages)
+                }
+
+                /// The channel.
+                pub fn messages(&self) -> &Messages<R> {
+                    &self.0
+                }
+
+                $(
+                    $crate::opcodes! {
+                        @ask [$(#[$method_about])*] $code $name ($($arg: $kind),*) $(-> $answer)?
+                    }
+                )*
+            }
+
+            /// Does what a message asks for, and answers it.
+            pub fn serve<R: EndRef>(service: &mut impl Service, message: Message<R>) {
+                match message.opcode {
+                    $(
+                        $code => {
+                            let ($($arg,)*): ($($kind,)*) = Words::from_words(message.words);
+                            $crate::opcodes!(@serve service message $name ($($arg),*) $(-> $answer)?);
+                        }
+                    )*
+                    _ => message.unknown(),
+                }
+            }
+        }
+    };
+    (@ask [$($about:tt)*] $code:literal $name:ident ($($arg:ident : $kind:ty),*)) => {
+        $($about)*
+        pub fn $name(&self $(, $arg: $kind)*) -> Result<(), Refused> {
+            self.0.send($code, ($($arg,)*).to_words())
+        }
+    };
+    (@ask [$($about:tt)*] $code:literal $name:ident ($($arg:ident : $kind:ty),*) -> $answer:ty) => {
+        $($about)*
+        pub fn $name(&self $(, $arg: $kind)*) -> Result<TypedCall<R, $answer>, Refused> {
+            let call = self.0.call($code, ($($arg,)*).to_words())?;
+            Ok(TypedCall::new(call))
+        }
+    };
+    (@serve $service:ident $message:ident $name:ident ($($arg:ident),*)) => {
+        $service.$name($($arg),*);
+    };
+    (@serve $service:ident $message:ident $name:ident ($($arg:ident),*) -> $answer:ty) => {
+        let answer: $answer = $service.$name($($arg),*);
+        $message.answer(answer.to_words());
+    };
+}
