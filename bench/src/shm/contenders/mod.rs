@@ -24,6 +24,7 @@ pub const ALL: &[Contender] = &[
     Contender::of::<sinew::Queue<false>>(),
     Contender::of::<sinew::Queue<true>>(),
     Contender::of::<sinew::InPlace>(),
+    Contender::of::<sinew::ScalarCall>(),
     Contender::of::<sinew::TypedCall>(),
     Contender::of::<iceoryx::PublishSubscribe>(),
     Contender::of::<pipe::Pipes>(),

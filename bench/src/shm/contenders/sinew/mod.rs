@@ -5,9 +5,11 @@ mod calls;
 mod link;
 mod mutual;
 mod queue;
+mod scalar;
 mod typed;
 
 pub use calls::QueueCalls;
 pub use mutual::InPlace;
 pub use queue::Queue;
+pub use scalar::ScalarCall;
 pub use typed::TypedCall;
