@@ -193,6 +193,8 @@ impl Segment {
             #[cfg(loom)]
             // SAFETY: there is one for each 64 bytes.
             uses: unsafe { self.uses.add(offset as usize / 64) },
+            #[cfg(loom)]
+            words: self.word_at(offset),
             stride,
             size,
             count,
@@ -387,6 +389,8 @@ pub(crate) struct BlockArea {
     count: u16,
     #[cfg(loom)]
     uses: NonNull<UnsafeCell<()>>,
+    #[cfg(loom)]
+    words: NonNull<AtomicU32>,
 }
 
 // SAFETY: it is only an address; see `Segment`.
@@ -414,6 +418,12 @@ impl BlockArea {
         unsafe { self.first.add(block as usize * self.stride as usize) }
     }
 
+    #[cfg(loom)]
+    fn words_at(&self, block: u16) -> NonNull<AtomicU32> {
+        // SAFETY: as above; there is one for each four bytes.
+        unsafe { self.words.add(block as usize * self.stride as usize / 4) }
+    }
+
     /// The first `len` bytes of a block, for cache maintenance.
     #[inline(always)]
     pub(crate) fn bytes(&self, block: u16, len: u32) -> (NonNull<u8>, usize) {
@@ -427,6 +437,8 @@ impl BlockArea {
         Span {
             first: self.at(block),
             len: self.size,
+            #[cfg(loom)]
+            words: self.words_at(block),
         }
     }
 
@@ -438,6 +450,8 @@ impl BlockArea {
         Span {
             first: self.at(block),
             len: len.min(self.size),
+            #[cfg(loom)]
+            words: self.words_at(block),
         }
     }
 
@@ -472,6 +486,9 @@ impl BlockArea {
 pub(crate) struct Span {
     first: NonNull<u8>,
     len: u32,
+    /// Of what a state channel's copies are for observers; loom keeps words and bytes apart.
+    #[cfg(loom)]
+    words: NonNull<AtomicU32>,
 }
 
 // SAFETY: it is only an address; see `Segment`.
@@ -484,6 +501,8 @@ impl Span {
     pub(crate) const EMPTY: Span = Span {
         first: NonNull::dangling(),
         len: 0,
+        #[cfg(loom)]
+        words: NonNull::dangling(),
     };
 
     #[inline(always)]
@@ -604,6 +623,26 @@ impl Span {
                 *to = *from;
             }
             place.store(usize::from_ne_bytes(word), Ordering::Relaxed);
+        }
+        len
+    }
+
+    /// As the other one. The words, which loom keeps apart, get the same, for observers.
+    ///
+    /// # Safety
+    /// As for [`Span::slice_mut`].
+    #[cfg(loom)]
+    pub(crate) unsafe fn copy_from(&self, from: &[u8]) -> usize {
+        let len = from.len().min(self.len());
+        // SAFETY: as the caller says.
+        let bytes = unsafe { self.slice_mut() };
+        bytes[..len].copy_from_slice(&from[..len]);
+        for (at, bytes) in from[..len].chunks(4).enumerate() {
+            let mut word = [0; 4];
+            word[..bytes.len()].copy_from_slice(bytes);
+            // SAFETY: there is one for each four bytes of the place.
+            let place = unsafe { self.words.add(at).as_ref() };
+            place.store(u32::from_ne_bytes(word), Ordering::Relaxed);
         }
         len
     }

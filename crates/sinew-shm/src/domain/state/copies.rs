@@ -10,14 +10,14 @@
 //! | reading | the pair of the peer's that this side reads |
 //! | versions | the number of the value in each copy, from 1 on; 0 while it is written, and before |
 
-use super::super::config::{Channel, Role};
-use super::super::layout::{COPIES, state, statistics};
+use super::super::config::{Channel, Pool, Role};
+use super::super::layout::{COPIES, Parts, state, statistics};
 use super::super::memory::Memory;
 use super::super::plan::ChannelPlan;
 use super::super::port::Cache;
 use crate::word::{
-    BlockArea, STATE_LOAD, STATE_READ_FENCE, STATE_STORE, STATE_VERSION_FENCE, STATE_WRITE_FENCE,
-    Words, full_fence,
+    BlockArea, RESET_STORE, STATE_LOAD, STATE_READ_FENCE, STATE_STORE, STATE_VERSION_FENCE,
+    STATE_WRITE_FENCE, Segment, Words, full_fence,
 };
 
 pub(in crate::domain) struct StateEnd {
@@ -44,22 +44,22 @@ impl StateEnd {
     ) -> Option<StateEnd> {
         let (ours, theirs) = (plan.ours, plan.theirs);
         let (pool, peer_pool) = (channel.pool(role), channel.pool(role.peer()));
-        let copies = |blocks: u16| if blocks > 0 { COPIES } else { 0 };
+        // A side without a value has no copies, and no size.
+        let copies = |pool: Pool| match pool.blocks {
+            0 => (0, 0),
+            _ => (pool.size, COPIES),
+        };
+        let area = |segment: &Segment, parts: &Parts, (size, copies)| {
+            segment.blocks(parts.pool, parts.stride, size, copies)
+        };
         let counts = memory.mine.words(ours.statistics)?;
         (0..16).for_each(|word| counts.at(word).set(0));
         Some(StateEnd {
             id: channel.id,
             priority: channel.priority,
             type_hash: channel.type_hash,
-            mine: memory
-                .mine
-                .blocks(ours.pool, ours.stride, pool.size, copies(pool.blocks))?,
-            peer: memory.peer.blocks(
-                theirs.pool,
-                theirs.stride,
-                peer_pool.size,
-                copies(peer_pool.blocks),
-            )?,
+            mine: area(&memory.mine, &ours, copies(pool))?,
+            peer: area(&memory.peer, &theirs, copies(peer_pool))?,
             control: memory.mine.words(ours.control)?,
             theirs: memory.peer.words(theirs.control)?,
             counts,
@@ -73,46 +73,51 @@ impl StateEnd {
         [self.mine, self.peer].map(|area| (area.count() > 0).then_some(area.size() as usize))
     }
 
-    /// Begins a session: there is no value yet.
+    /// Begins a session: there is no value yet. A reader that finds this finds the new session too.
     pub(in crate::domain) fn reset(&mut self, cache: &impl Cache) {
         (self.latest, self.version) = (0, 0);
-        self.control.at(state::LATEST).set(0);
+        self.control.at(state::LATEST).store(0, RESET_STORE);
         self.control.at(state::READING).set(0);
         for copy in 0..usize::from(COPIES) {
-            self.control.at(state::VERSIONS + copy).set(0);
+            let version = self.control.at(state::VERSIONS + copy);
+            version.store(0, RESET_STORE);
         }
         self.counts.at(statistics::SENT).set(0);
         self.clean(cache);
     }
 
-    /// Makes what `fill` writes the own value. `false` where this side has none.
-    #[inline]
-    pub(in crate::domain) fn set(
-        &mut self,
-        fill: impl FnOnce(&mut [u8]),
-        cache: &impl Cache,
-    ) -> bool {
+    /// Makes this the own value. `false` where this side has none, or one of another size.
+    ///
+    /// Never a second attempt: which copy is free follows from one look at what is read.
+    #[inline(always)]
+    pub(in crate::domain) fn set(&mut self, value: &[u8], cache: &impl Cache) -> bool {
         let area = self.mine;
-        if area.count() < COPIES {
+        if value.is_empty() || area.size() as usize != value.len() {
             return false;
         }
         // Before the look at what is read: the value before this one.
         full_fence(STATE_WRITE_FENCE);
-        let (at, len) = self.theirs.bytes();
-        cache.invalidate(at, len);
+        invalidate(&self.theirs, cache);
         let pair = !self.theirs.at(state::READING).load(STATE_LOAD) & 1;
         let copy = pair * 2 + (!(self.latest >> pair) & 1);
         let version = self.control.at(state::VERSIONS + copy as usize);
         version.set(0);
+        self.clean(cache);
         full_fence(STATE_VERSION_FENCE);
-        // SAFETY: nobody reads this copy by the words of this session, and only this side writes it,
-        // under its lock.
-        fill(unsafe { area.for_writing(copy as u16).slice_mut() });
+        // SAFETY: the peer, if it keeps to the protocol, does not read this copy: it reads the other
+        // pair, or, where its word came too late for the look above, the other copy of this one,
+        // because its fence then comes after the one above, and so it sees the value before this one
+        // as the latest. Only this side writes here, under its lock; its memory lives as long as the
+        // end. Foreign observers and peers read by atomic words, which these stores are as well.
+        unsafe {
+            area.for_writing(copy as u16).copy_from(value);
+        }
         let (at, len) = area.bytes(copy as u16, area.size());
         cache.clean(at, len);
         // 0 says that there is none.
         self.version = self.version.wrapping_add(1).max(1);
-        version.set(self.version);
+        // After the copy, also for who looks at nothing else.
+        version.store(self.version, STATE_STORE);
         self.latest = (self.latest ^ 1 << pair) & 3 | pair << 2;
         let latest = self.control.at(state::LATEST);
         latest.store(self.latest, STATE_STORE);
@@ -121,25 +126,28 @@ impl StateEnd {
         true
     }
 
-    /// Copies the peer's value into `out`, as many bytes as both have; its number, 0 where there is
-    /// none yet.
-    #[inline]
+    /// Copies the peer's value into `out`; its number, 0 where there is none yet, or one of another
+    /// size.
+    ///
+    /// Never a second attempt: the copy that is found is not written before the next `get`.
+    #[inline(always)]
     pub(in crate::domain) fn get(&self, out: &mut [u8], cache: &impl Cache) -> u32 {
         let area = self.peer;
-        if area.count() < COPIES {
+        if out.is_empty() || area.size() as usize != out.len() {
             return 0;
         }
-        let (at, len) = self.theirs.bytes();
-        cache.invalidate(at, len);
+        invalidate(&self.theirs, cache);
         let latest = self.theirs.at(state::LATEST);
-        let pair = latest.load(STATE_LOAD) >> 2 & 1;
+        let pair = latest.get() >> 2 & 1;
         // After what was read from the other pair, before the look at this one.
         self.control.at(state::READING).store(pair, STATE_STORE);
         self.clean(cache);
         full_fence(STATE_READ_FENCE);
-        cache.invalidate(at, len);
+        invalidate(&self.theirs, cache);
         let copy = pair * 2 + (latest.load(STATE_LOAD) >> pair & 1);
-        let version = self.theirs.at(state::VERSIONS + copy as usize).get();
+        let version = self.theirs.at(state::VERSIONS + copy as usize);
+        // Of a peer that begins anew: its session is looked at after this.
+        let version = version.load(STATE_LOAD);
         if version != 0 {
             let (at, len) = area.bytes(copy as u16, area.size());
             cache.invalidate(at, len);
@@ -152,4 +160,10 @@ impl StateEnd {
         let (at, len) = self.control.bytes();
         cache.clean(at, len);
     }
+}
+
+#[inline(always)]
+fn invalidate(words: &Words, cache: &impl Cache) {
+    let (at, len) = words.bytes();
+    cache.invalidate(at, len);
 }

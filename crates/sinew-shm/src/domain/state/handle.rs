@@ -64,8 +64,9 @@ impl<R: EndRef, T: Value> State<R, T> {
     /// came up are not kept: [`Lost`], and the next one counts.
     #[inline]
     pub fn set(&self, value: &T) -> Result<bool, Lost> {
-        self.end
-            .set_state(self.slot, self.pairing, |bytes| value.put(bytes))
+        let mut bytes = T::ZERO;
+        value.put(bytes.as_mut());
+        self.end.set_state(self.slot, self.pairing, bytes.as_ref())
     }
 
     /// The peer's latest value; `None` where it has set none yet.

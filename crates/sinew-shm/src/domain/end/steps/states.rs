@@ -34,43 +34,76 @@ impl<P: Platform> End<P> {
     }
 
     /// Sets the own value; `false` where this side has none.
-    #[inline]
+    #[inline(always)]
     pub(in crate::domain) fn set_state(
         &self,
         slot: u16,
         pairing: u32,
-        fill: impl FnOnce(&mut [u8]),
+        value: &[u8],
     ) -> Result<bool, Lost> {
-        let set = self.locked(|inner| {
-            if inner.sendable != pairing {
-                return Err(Slow::Look);
-            }
-            let channel = inner.state(usize::from(slot)).ok_or(Slow::Look)?;
-            Ok(channel.set(fill, &self.cache))
-        });
-        set.or_else(|slow| self.slow(slot, pairing, slow).and(Err(Lost::Closed)))
+        match self.try_set_state(slot, pairing, value) {
+            Some(set) => Ok(set),
+            None => self.set_state_late(slot, pairing, value),
+        }
     }
 
     /// Copies the peer's value; its number, 0 where there is none.
-    #[inline]
+    #[inline(always)]
     pub(in crate::domain) fn get_state(
         &self,
         slot: u16,
         pairing: u32,
         out: &mut [u8],
     ) -> Result<u32, Lost> {
-        let found = self.locked(|inner| {
+        match self.try_get_state(slot, pairing, out) {
+            Some(version) => Ok(version),
+            None => self.get_state_late(slot, pairing, out),
+        }
+    }
+
+    #[inline(always)]
+    fn try_set_state(&self, slot: u16, pairing: u32, value: &[u8]) -> Option<bool> {
+        self.locked(|inner| {
+            if inner.sendable != pairing {
+                return None;
+            }
+            let channel = inner.state(usize::from(slot))?;
+            Some(channel.set(value, &self.cache))
+        })
+    }
+
+    #[inline(always)]
+    fn try_get_state(&self, slot: u16, pairing: u32, out: &mut [u8]) -> Option<u32> {
+        self.locked(|inner| {
             if inner.live != pairing {
-                return Err(Slow::Look);
+                return None;
             }
-            let channel = inner.state(usize::from(slot)).ok_or(Slow::Look)?;
-            let version = channel.get(out, &self.cache);
-            // What was copied may be of the peer's next life, if there is one.
-            match inner.session.is_same_pairing(&self.cache) {
-                true => Ok(version),
-                false => Err(Slow::Look),
-            }
-        });
-        found.or_else(|slow| self.slow(slot, pairing, slow).map(|()| 0))
+            let version = inner.state(usize::from(slot))?.get(out, &self.cache);
+            // What was found may be of the peer's next life, if there is one.
+            inner
+                .session
+                .is_same_pairing(&self.cache)
+                .then_some(version)
+        })
+    }
+
+    /// The link is not up, or draining, or was not up at the last look.
+    #[cold]
+    fn set_state_late(&self, slot: u16, pairing: u32, value: &[u8]) -> Result<bool, Lost> {
+        self.slow(slot, pairing, Slow::Look)?;
+        let set = self.try_set_state(slot, pairing, value);
+        set.ok_or(Lost::Closed)
+    }
+
+    /// As [`End::set_state_late`], or the peer begins anew.
+    #[cold]
+    fn get_state_late(&self, slot: u16, pairing: u32, out: &mut [u8]) -> Result<u32, Lost> {
+        self.slow(slot, pairing, Slow::Look)?;
+        match self.try_get_state(slot, pairing, out) {
+            Some(version) => Ok(version),
+            // It was changing its session during the look.
+            None if self.locked(|inner| inner.live == pairing) => Err(Lost::Restarted),
+            None => Ok(0),
+        }
     }
 }
