@@ -31,13 +31,16 @@ pub struct ChannelSide {
     pub calls: u16,
     /// What happened.
     pub counts: Counts,
+    /// Where the control line and the pool lie.
+    pub(super) control: u32,
+    pub(super) area: u32,
 }
 
 /// What a side counts of a channel. Free-running, so that differences are to be taken modulo 2^32.
 /// The first five begin again at 0 in each session, the others when the side is opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Counts {
-    /// Packets sent.
+    /// Packets sent; of a state channel the number of the latest value.
     pub sent: u32,
     /// Own blocks that came back.
     pub reclaimed: u32,
@@ -94,6 +97,8 @@ impl ChannelSide {
             requests: word(directory::MESSAGES) as u16,
             calls: (word(directory::MESSAGES) >> 16) as u16,
             counts: Counts::read(source, word(directory::STATISTICS))?,
+            control: word(directory::CONTROL),
+            area: word(directory::POOL),
         })
     }
 }

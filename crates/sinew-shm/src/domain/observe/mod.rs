@@ -25,16 +25,18 @@
 //! # }
 //! ```
 
-use super::config::{MAX_CHANNELS, Role};
+use super::config::{Kind, MAX_CHANNELS, Role};
 use crate::word::{SESSION_LOAD, Segment};
 
 mod channel;
 mod flow;
 mod side;
+mod value;
 
 pub use channel::{ChannelSide, Counts};
 pub use flow::Flow;
 pub use side::{Features, NoSide, Side, State};
+pub use value::{NoValue, ValueInfo};
 
 /// From where the words of a segment are read.
 pub trait Source {
@@ -192,10 +194,25 @@ impl Channel {
         self.any_side().map_or(0, |side| side.id)
     }
 
-    /// What this side sends; `None` where the side is not there, or has no blocks here.
+    /// What it carries; `None`: nothing that this version knows.
+    pub fn kind(&self) -> Option<Kind> {
+        self.any_side()?.kind
+    }
+
+    /// What this side sends; `None` where the side is not there, or has no blocks here, and of a state
+    /// channel, which sends nothing.
     pub fn flow(&self, from: Role) -> Option<Flow> {
         let sender = self.looks(from)?;
+        if self.kind() == Some(Kind::State) {
+            return None;
+        }
         Flow::of(sender, self.looks(from.peer()), self.is_up)
+    }
+
+    /// Of a state channel, which value of this side is the latest; `None` where the side is not there,
+    /// or has no value here. [`Link::value`] reads it.
+    pub fn value(&self, from: Role) -> Option<ValueInfo> {
+        ValueInfo::of(self.side(from)?)
     }
 
     fn looks(&self, role: Role) -> Option<&Looks> {
