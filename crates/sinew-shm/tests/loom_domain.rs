@@ -9,11 +9,19 @@ mod support;
 #[path = "support/two.rs"]
 mod two;
 
+use std::sync::Arc;
+
+use loom::sync::atomic::AtomicU32;
+use loom::sync::atomic::Ordering::{Acquire, Release};
 use loom::thread;
 use sinew_shm::DOMAIN_MUTANTS;
-use sinew_shm::domain::{Channel, Config, Lost, Pool, Predicate, Refused};
+use sinew_shm::domain::observe::NoValue;
+use sinew_shm::domain::{Channel, Config, Lost, Pool, Predicate, Refused, Role};
 use support::{explore, passes_without};
 use two::{crosses, settle, sites, try_receive, up, up_on};
+
+/// Forced switches in the model of a writer and a reader.
+const STATE_SWITCHES: usize = 3;
 
 /// One channel, in which the first side alone sends.
 const fn one_way(blocks: u16) -> Channel {
@@ -25,6 +33,9 @@ const TWO_BLOCKS: Config = Config::new(&[one_way(2)]).mutual();
 const UNTRUSTED: Config = Config::new(&[one_way(1)]);
 const BOTH_WAYS: Config = Config::new(&[Channel::new(1, "both", Pool::new(2, 64))]).mutual();
 const REPLIES: Config = Config::new(&[one_way(1).with_replies()]).mutual();
+/// The first side has a value.
+const VALUE: Config = Config::new(&[Channel::of::<u32>(1, "value").only(Role::First)]);
+const WIDE_VALUE: Config = Config::new(&[Channel::of::<[u8; 8]>(1, "wide").only(Role::First)]);
 
 #[test]
 fn packets_cross_in_order_with_what_is_in_them() {
@@ -415,6 +426,94 @@ fn doorbell_that_looks_in_the_ringers_context_wakes_who_waits() {
     });
 }
 
+/// Whoever reads a copy that is being written, or the other way round, is found by loom.
+#[test]
+fn values_are_whole_and_the_latest_and_never_go_back() {
+    explore(STATE_SWITCHES, || {
+        let (first, second) = up(VALUE);
+        let value = first.state::<u32>();
+        assert_eq!(value.set(&1), Ok(true));
+        let set = Arc::new(AtomicU32::new(1));
+        let thread = {
+            let set = set.clone();
+            thread::spawn(move || {
+                for number in 2..=4 {
+                    assert_eq!(value.set(&number), Ok(true));
+                    set.store(number, Release);
+                }
+                drop(value);
+                first
+            })
+        };
+        let value = second.state::<u32>();
+        let mut last = 0;
+        for _ in 0..3 {
+            let least = set.load(Acquire).max(last);
+            let (seen, version) = value.get_with_version().unwrap().unwrap();
+            assert!(seen >= least && seen == version, "{seen}, not {least}");
+            last = seen;
+        }
+        drop(value);
+        thread.join().unwrap().stop();
+        second.stop();
+    });
+}
+
+/// A reader sees the value, or that the writer begins anew; never an earlier value, or none.
+#[test]
+fn restarted_writer_is_told_and_its_last_value_is_whole() {
+    explore(2, || {
+        let (site, second) = sites(VALUE);
+        let (first, second) = up_on(&site, &second);
+        for number in 1..=3 {
+            assert_eq!(first.state::<u32>().set(&number), Ok(true));
+        }
+        let thread = thread::spawn(move || {
+            let value = second.state::<u32>();
+            for _ in 0..2 {
+                let seen = value.get();
+                let known = matches!(seen, Ok(Some(3)) | Err(Lost::Closed | Lost::Restarted));
+                assert!(known, "{seen:?}");
+            }
+            drop(value);
+            second
+        });
+        first.stop();
+        let first = site.open();
+        let second = thread.join().unwrap();
+        settle(&first, &second);
+        assert_eq!(second.state::<u32>().get(), Ok(None));
+        assert_eq!(first.state::<u32>().set(&4), Ok(true));
+        assert_eq!(second.state::<u32>().get_with_version(), Ok(Some((4, 1))));
+        first.stop();
+        second.stop();
+    });
+}
+
+#[test]
+fn observer_sees_whole_values_or_that_it_saw_none() {
+    explore(2, || {
+        let (first, second) = up(WIDE_VALUE);
+        let value = first.state::<[u8; 8]>();
+        assert_eq!(value.set(&[1; 8]), Ok(true));
+        let link = second.end.observe();
+        let thread = thread::spawn(move || {
+            for number in 2..=3 {
+                assert_eq!(value.set(&[number; 8]), Ok(true));
+            }
+            drop(value);
+            first
+        });
+        match link.state::<[u8; 8]>(Role::First, 1) {
+            Ok((seen, version)) => assert_eq!(seen, [version as u8; 8]),
+            Err(error) => assert_eq!(error, NoValue::Busy),
+        }
+        drop(link);
+        thread.join().unwrap().stop();
+        second.stop();
+    });
+}
+
 /// What a peer may find that is restarted at this moment: the whole packet, or nothing, or the news;
 /// never a fault.
 fn assert_whole(seen: Result<Option<u8>, Lost>) {
@@ -426,7 +525,7 @@ fn assert_whole(seen: Result<Option<u8>, Lost>) {
 }
 
 /// The point, and the test that does not pass without it.
-const FOUND_BY: [(&str, &str); 11] = [
+const FOUND_BY: [(&str, &str); 16] = [
     ("entry_store", "packets_cross_in_order_with_what_is_in_them"),
     ("entry_load", "full_channel_goes_on_when_a_block_comes_back"),
     (
@@ -458,6 +557,26 @@ const FOUND_BY: [(&str, &str); 11] = [
     (
         "filter_load",
         "changed_filter_loses_no_packet_that_both_want",
+    ),
+    (
+        "state_store",
+        "values_are_whole_and_the_latest_and_never_go_back",
+    ),
+    (
+        "state_load",
+        "values_are_whole_and_the_latest_and_never_go_back",
+    ),
+    (
+        "state_write_fence",
+        "values_are_whole_and_the_latest_and_never_go_back",
+    ),
+    (
+        "state_read_fence",
+        "values_are_whole_and_the_latest_and_never_go_back",
+    ),
+    (
+        "state_version_fence",
+        "observer_sees_whole_values_or_that_it_saw_none",
     ),
 ];
 

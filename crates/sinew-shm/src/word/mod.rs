@@ -113,7 +113,7 @@ pub const MUTANTS: [&str; 10] = [
 
 /// The points between domains; see [`MUTANTS`].
 #[cfg(loom)]
-pub const DOMAIN_MUTANTS: [&str; 11] = [
+pub const DOMAIN_MUTANTS: [&str; 16] = [
     ENTRY_STORE.name,
     ENTRY_LOAD.name,
     SLEEP_FENCE.name,
@@ -125,6 +125,11 @@ pub const DOMAIN_MUTANTS: [&str; 11] = [
     SESSION_LOAD.name,
     FILTER_STORE.name,
     FILTER_LOAD.name,
+    STATE_STORE.name,
+    STATE_LOAD.name,
+    STATE_WRITE_FENCE.name,
+    STATE_READ_FENCE.name,
+    STATE_VERSION_FENCE.name,
 ];
 
 /// The points of message channels; see [`MUTANTS`].

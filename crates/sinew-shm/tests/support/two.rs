@@ -14,7 +14,7 @@ use std::sync::{Condvar, Mutex};
 
 use sinew_shm::domain::{
     Block, Coherent, Config, Doorbell, End, Lost, Memory, Options, Parts, Platform, Receiver,
-    Refused, Role, Sender, Slot, Status,
+    Refused, Role, Sender, Slot, State, Status, Value,
 };
 use sinew_shm::{Line, Segment};
 
@@ -252,6 +252,11 @@ impl Side {
 
     pub fn receiver(&self) -> Receiver<Ended> {
         Receiver::new(&self.end, 1).unwrap()
+    }
+
+    /// The values of the only state channel.
+    pub fn state<T: Value>(&self) -> State<Ended, T> {
+        State::new(&self.end, 1).unwrap()
     }
 
     /// Takes steps, as a thread that drives a link does, until one comes to something.
