@@ -525,7 +525,7 @@ fn assert_whole(seen: Result<Option<u8>, Lost>) {
 }
 
 /// The point, and the test that does not pass without it.
-const FOUND_BY: [(&str, &str); 16] = [
+const FOUND_BY: [(&str, &str); 15] = [
     ("entry_store", "packets_cross_in_order_with_what_is_in_them"),
     ("entry_load", "full_channel_goes_on_when_a_block_comes_back"),
     (
@@ -573,10 +573,6 @@ const FOUND_BY: [(&str, &str); 16] = [
     (
         "state_read_fence",
         "values_are_whole_and_the_latest_and_never_go_back",
-    ),
-    (
-        "state_version_fence",
-        "observer_sees_whole_values_or_that_it_saw_none",
     ),
 ];
 

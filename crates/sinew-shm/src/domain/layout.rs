@@ -116,12 +116,14 @@ pub(super) mod statistics {
 
 /// Line of a state channel's control: word indices.
 pub(super) mod state {
-    /// Of the own value: which copy is the latest, and which of each pair; see `domain::state`.
+    /// The pair with the latest of the own values, and [`IS_SET`]; 0 where there is none.
     pub const LATEST: usize = 0;
-    /// The pair of the peer's copies that this side reads.
+    /// The pair of the peer's copies that this side reads, in bit 0.
     pub const READING: usize = 1;
-    /// The number of the value in each copy, 0 while it is being written.
-    pub const VERSIONS: usize = 4;
+    /// Of each of the two pairs the latest value: its copy, its number << [`NUMBER_SHIFT`].
+    pub const PAIRS: usize = 4;
+    pub const IS_SET: u32 = 2;
+    pub const NUMBER_SHIFT: u32 = 2;
 }
 /// Line of a message channel's control: word indices.
 pub(super) mod message {

@@ -89,12 +89,10 @@ pub(crate) const TAKEN_LOAD: Point = Point::new("taken_load", Ordering::Acquire)
 pub(crate) const STATE_STORE: Point = Point::new("state_store", Ordering::Release);
 /// State channels: pairs with [`STATE_STORE`].
 pub(crate) const STATE_LOAD: Point = Point::new("state_load", Ordering::Acquire);
-/// State channels, writer: its last value before its look at what is read.
+/// State channels, writer: its last value before its look at what is read, and before the next copy.
 pub(crate) const STATE_WRITE_FENCE: Point = Point::new("state_write_fence", Ordering::SeqCst);
 /// State channels, reader: what it reads before its look at which copy is the latest.
 pub(crate) const STATE_READ_FENCE: Point = Point::new("state_read_fence", Ordering::SeqCst);
-/// State channels, writer: that a copy is being written, for observers, before it is.
-pub(crate) const STATE_VERSION_FENCE: Point = Point::new("state_version_fence", Ordering::Release);
 
 /// The points inside one domain: every one that a test must be able to tell from a weaker one.
 #[cfg(loom)]
@@ -113,7 +111,7 @@ pub const MUTANTS: [&str; 10] = [
 
 /// The points between domains; see [`MUTANTS`].
 #[cfg(loom)]
-pub const DOMAIN_MUTANTS: [&str; 16] = [
+pub const DOMAIN_MUTANTS: [&str; 15] = [
     ENTRY_STORE.name,
     ENTRY_LOAD.name,
     SLEEP_FENCE.name,
@@ -129,7 +127,6 @@ pub const DOMAIN_MUTANTS: [&str; 16] = [
     STATE_LOAD.name,
     STATE_WRITE_FENCE.name,
     STATE_READ_FENCE.name,
-    STATE_VERSION_FENCE.name,
 ];
 
 /// The points of message channels; see [`MUTANTS`].

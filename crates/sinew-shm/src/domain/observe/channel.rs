@@ -1,7 +1,7 @@
 //! What one side's segment says of a channel.
 
 use super::super::config::{Kind, Name, Pool};
-use super::super::layout::{directory, statistics};
+use super::super::layout::{directory, state, statistics};
 use super::Source;
 
 /// One side of a channel, as it was when it was read.
@@ -34,13 +34,15 @@ pub struct ChannelSide {
     /// Where the control line and the pool lie.
     pub(super) control: u32,
     pub(super) area: u32,
+    /// Of a state channel, the number of the latest value, where there is one.
+    pub(super) version: Option<u32>,
 }
 
 /// What a side counts of a channel. Free-running, so that differences are to be taken modulo 2^32.
 /// The first five begin again at 0 in each session, the others when the side is opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Counts {
-    /// Packets sent; of a state channel the number of the latest value.
+    /// Packets sent.
     pub sent: u32,
     /// Own blocks that came back.
     pub reclaimed: u32,
@@ -81,11 +83,16 @@ impl ChannelSide {
         };
         let [id, id_high, kind, priority] = word(directory::ID).to_le_bytes();
         let blocks = word(directory::BLOCKS);
+        let (kind, control) = (Kind::of(kind), word(directory::CONTROL));
+        let version = match kind {
+            Some(Kind::State) => version(&source.line(control)?),
+            _ => None,
+        };
         Some(ChannelSide {
             id: u16::from_le_bytes([id, id_high]),
             name: Name(bytes(directory::NAME)),
             uuid: u128::from_le_bytes(bytes(directory::UUID)),
-            kind: Kind::of(kind),
+            kind,
             priority,
             type_hash: word(directory::TYPE),
             pool: Pool::new(blocks as u16, word(directory::SIZE)),
@@ -97,8 +104,9 @@ impl ChannelSide {
             requests: word(directory::MESSAGES) as u16,
             calls: (word(directory::MESSAGES) >> 16) as u16,
             counts: Counts::read(source, word(directory::STATISTICS))?,
-            control: word(directory::CONTROL),
+            control,
             area: word(directory::POOL),
+            version,
         })
     }
 }
@@ -130,4 +138,11 @@ impl Counts {
             violations: words[statistics::VIOLATIONS],
         })
     }
+}
+
+/// The number of a side's latest value.
+fn version(control: &[u32; 16]) -> Option<u32> {
+    let latest = control[state::LATEST];
+    let word = control[state::PAIRS + (latest & 1) as usize];
+    (latest & state::IS_SET != 0).then_some(word >> state::NUMBER_SHIFT)
 }

@@ -4,7 +4,7 @@
 //! observer: it finds by the copy's number whether the copy was written meanwhile, and tries again.
 
 use super::super::config::{Kind, Role};
-use super::super::layout::{COPIES, SESSION, session, state};
+use super::super::layout::{SESSION, session, state};
 use super::super::state::Value;
 use super::{ChannelSide, Link, Side, Source, State};
 
@@ -16,8 +16,8 @@ const ATTEMPTS: usize = 8;
 pub struct ValueInfo {
     /// Bytes of it.
     pub size: u32,
-    /// The number of the latest value, from 1 on; 0: the side has set none in this session.
-    pub version: u32,
+    /// The number of the latest value; `None`: the side has set none in this session.
+    pub version: Option<u32>,
 }
 
 impl ValueInfo {
@@ -25,7 +25,7 @@ impl ValueInfo {
         let has_value = side.kind == Some(Kind::State) && side.pool.blocks > 0;
         has_value.then_some(ValueInfo {
             size: side.pool.size,
-            version: side.counts.sent,
+            version: side.version,
         })
     }
 }
@@ -106,19 +106,16 @@ fn read(
         return Err(NoValue::Busy);
     }
     for _ in 0..ATTEMPTS {
+        // The word of the pair is read before the word that names the pair, and once more behind the
+        // copy: in between it was the latest.
         let control = source.line(channel.control).ok_or(NoValue::Absent)?;
         let latest = control[state::LATEST];
-        let pair = latest >> 2 & 1;
-        let copy = pair * 2 + (latest >> pair & 1);
-        let version = control[state::VERSIONS + (copy % u32::from(COPIES)) as usize];
-        if version == 0 {
-            // None yet, or it is being written.
-            if latest == 0 && control[state::VERSIONS..][..4] == [0; 4] {
-                return Err(NoValue::Unset);
-            }
-            continue;
+        if latest & state::IS_SET == 0 {
+            return Err(NoValue::Unset);
         }
-        let at = stride.checked_mul(copy);
+        let pair = state::PAIRS + (latest & 1) as usize;
+        let word = control[pair];
+        let at = stride.checked_mul(word & 3);
         let at = at.and_then(|at| at.checked_add(channel.area));
         copy_lines(source, at.ok_or(NoValue::Absent)?, out).ok_or(NoValue::Absent)?;
         // With another session of either side the numbers begin again.
@@ -128,8 +125,8 @@ fn read(
         if sessions != (side.session, side.acknowledged) {
             return Err(NoValue::Busy);
         }
-        if after[state::VERSIONS + copy as usize] == version {
-            return Ok(version);
+        if after[pair] == word {
+            return Ok(word >> state::NUMBER_SHIFT);
         }
     }
     Err(NoValue::Busy)

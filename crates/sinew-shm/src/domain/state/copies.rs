@@ -6,19 +6,28 @@
 //!
 //! | word | says |
 //! |---|---|
-//! | latest | bit 2: the pair with the latest value; bits 0 and 1: the latest copy of each pair |
-//! | reading | the pair of the peer's that this side reads |
-//! | versions | the number of the value in each copy, from 1 on; 0 while it is written, and before |
+//! | latest | bit 0: the pair with the latest value; bit 1: there is one |
+//! | reading | bit 0: the pair of the peer's that this side reads |
+//! | pairs | of each pair, the latest value: its copy (bits 0 and 1), its number (the others) |
+//!
+//! Whoever is neither side reads a copy and then looks at the word of its pair again. If that is the
+//! same, the copy was not written meanwhile: the writer goes to the other copy of the pair first, and
+//! says so, before it comes back to this one.
 
 use super::super::config::{Channel, Pool, Role};
-use super::super::layout::{COPIES, Parts, state, statistics};
+use super::super::layout::{COPIES, Parts, state};
 use super::super::memory::Memory;
 use super::super::plan::ChannelPlan;
 use super::super::port::Cache;
 use crate::word::{
-    BlockArea, RESET_STORE, STATE_LOAD, STATE_READ_FENCE, STATE_STORE, STATE_VERSION_FENCE,
-    STATE_WRITE_FENCE, Segment, Words, full_fence,
+    BlockArea, RESET_STORE, STATE_LOAD, STATE_READ_FENCE, STATE_STORE, STATE_WRITE_FENCE, Segment,
+    Words, full_fence,
 };
+
+/// Each pair begins with its other copy.
+const FIRST_COPIES: [u32; 2] = [0, 2];
+/// A number that is one more.
+const ONE: u32 = 1 << state::NUMBER_SHIFT;
 
 pub(in crate::domain) struct StateEnd {
     pub(in crate::domain) id: u16,
@@ -28,10 +37,10 @@ pub(in crate::domain) struct StateEnd {
     peer: BlockArea,
     control: Words,
     theirs: Words,
-    counts: Words,
-    /// What the own word `latest` says.
-    latest: u32,
-    version: u32,
+    /// The latest copy of each pair of the own ones.
+    latest: [u32; 2],
+    /// The number of the latest value, where it stands in the own words `pairs`.
+    number: u32,
 }
 
 impl StateEnd {
@@ -52,6 +61,7 @@ impl StateEnd {
         let area = |segment: &Segment, parts: &Parts, (size, copies)| {
             segment.blocks(parts.pool, parts.stride, size, copies)
         };
+        // An earlier user of this segment counted there.
         let counts = memory.mine.words(ours.statistics)?;
         (0..16).for_each(|word| counts.at(word).set(0));
         Some(StateEnd {
@@ -62,9 +72,8 @@ impl StateEnd {
             peer: area(&memory.peer, &theirs, copies(peer_pool))?,
             control: memory.mine.words(ours.control)?,
             theirs: memory.peer.words(theirs.control)?,
-            counts,
-            latest: 0,
-            version: 0,
+            latest: FIRST_COPIES,
+            number: 0,
         })
     }
 
@@ -75,14 +84,12 @@ impl StateEnd {
 
     /// Begins a session: there is no value yet. A reader that finds this finds the new session too.
     pub(in crate::domain) fn reset(&mut self, cache: &impl Cache) {
-        (self.latest, self.version) = (0, 0);
+        (self.latest, self.number) = (FIRST_COPIES, 0);
         self.control.at(state::LATEST).store(0, RESET_STORE);
         self.control.at(state::READING).set(0);
-        for copy in 0..usize::from(COPIES) {
-            let version = self.control.at(state::VERSIONS + copy);
-            version.store(0, RESET_STORE);
+        for pair in 0..2 {
+            self.control.at(state::PAIRS + pair).store(0, RESET_STORE);
         }
-        self.counts.at(statistics::SENT).set(0);
         self.clean(cache);
     }
 
@@ -91,19 +98,16 @@ impl StateEnd {
     /// Never a second attempt: which copy is free follows from one look at what is read.
     #[inline(always)]
     pub(in crate::domain) fn set(&mut self, value: &[u8], cache: &impl Cache) -> bool {
-        let area = self.mine;
+        let (area, control) = (self.mine, self.control);
         if value.is_empty() || area.size() as usize != value.len() {
             return false;
         }
-        // Before the look at what is read: the value before this one.
+        // The value before this one comes before the look at what is read, and before the copy, for
+        // observers.
         full_fence(STATE_WRITE_FENCE);
         invalidate(&self.theirs, cache);
-        let pair = !self.theirs.at(state::READING).load(STATE_LOAD) & 1;
-        let copy = pair * 2 + (!(self.latest >> pair) & 1);
-        let version = self.control.at(state::VERSIONS + copy as usize);
-        version.set(0);
-        self.clean(cache);
-        full_fence(STATE_VERSION_FENCE);
+        let pair = (!self.theirs.at(state::READING).load(STATE_LOAD) & 1) as usize;
+        let copy = self.latest[pair] ^ 1;
         // SAFETY: the peer, if it keeps to the protocol, does not read this copy: it reads the other
         // pair, or, where its word came too late for the look above, the other copy of this one,
         // because its fence then comes after the one above, and so it sees the value before this one
@@ -114,46 +118,45 @@ impl StateEnd {
         }
         let (at, len) = area.bytes(copy as u16, area.size());
         cache.clean(at, len);
-        // 0 says that there is none.
-        self.version = self.version.wrapping_add(1).max(1);
-        // After the copy, also for who looks at nothing else.
-        version.store(self.version, STATE_STORE);
-        self.latest = (self.latest ^ 1 << pair) & 3 | pair << 2;
-        let latest = self.control.at(state::LATEST);
-        latest.store(self.latest, STATE_STORE);
-        self.counts.at(statistics::SENT).set(self.version);
+        self.latest[pair] = copy;
+        self.number = self.number.wrapping_add(ONE);
+        let word = control.at(state::PAIRS + pair);
+        word.store(self.number | copy, STATE_STORE);
+        let latest = control.at(state::LATEST);
+        latest.store(state::IS_SET | pair as u32, STATE_STORE);
         self.clean(cache);
         true
     }
 
-    /// Copies the peer's value into `out`; its number, 0 where there is none yet, or one of another
-    /// size.
+    /// Copies the peer's value into `out`: its number; `None` where there is none yet, or one of
+    /// another size.
     ///
     /// Never a second attempt: the copy that is found is not written before the next `get`.
     #[inline(always)]
-    pub(in crate::domain) fn get(&self, out: &mut [u8], cache: &impl Cache) -> u32 {
+    pub(in crate::domain) fn get(&self, out: &mut [u8], cache: &impl Cache) -> Option<u32> {
         let area = self.peer;
         if out.is_empty() || area.size() as usize != out.len() {
-            return 0;
+            return None;
         }
         invalidate(&self.theirs, cache);
-        let latest = self.theirs.at(state::LATEST);
-        let pair = latest.get() >> 2 & 1;
+        let latest = self.theirs.at(state::LATEST).get();
+        let pair = (latest & 1) as usize;
         // After what was read from the other pair, before the look at this one.
-        self.control.at(state::READING).store(pair, STATE_STORE);
+        let reading = self.control.at(state::READING);
+        reading.store(latest, STATE_STORE);
         self.clean(cache);
         full_fence(STATE_READ_FENCE);
         invalidate(&self.theirs, cache);
-        let copy = pair * 2 + (latest.load(STATE_LOAD) >> pair & 1);
-        let version = self.theirs.at(state::VERSIONS + copy as usize);
         // Of a peer that begins anew: its session is looked at after this.
-        let version = version.load(STATE_LOAD);
-        if version != 0 {
-            let (at, len) = area.bytes(copy as u16, area.size());
-            cache.invalidate(at, len);
-            area.for_reading(copy as u16, area.size()).copy_to(out);
+        let word = self.theirs.at(state::PAIRS + pair).load(STATE_LOAD);
+        if latest & state::IS_SET == 0 {
+            return None;
         }
-        version
+        let copy = (word & 3) as u16;
+        let (at, len) = area.bytes(copy, area.size());
+        cache.invalidate(at, len);
+        area.for_reading(copy, area.size()).copy_to(out);
+        Some(word >> state::NUMBER_SHIFT)
     }
 
     fn clean(&self, cache: &impl Cache) {

@@ -76,14 +76,11 @@ impl<R: EndRef, T: Value> State<R, T> {
     }
 
     /// As [`State::get`], with the number of the value: the first of a session is 1, and each later
-    /// one has one more (after 2^32 - 1 comes 1). So it can be told from the one before.
+    /// one has one more (after 2^30 - 1 comes 0). So it can be told from the one before.
     #[inline]
     pub fn get_with_version(&self) -> Result<Option<(T, u32)>, Lost> {
-        let mut bytes = T::ZERO;
-        let version = self
-            .end
-            .get_state(self.slot, self.pairing, bytes.as_mut())?;
-        Ok((version != 0).then(|| (T::take(bytes.as_ref()), version)))
+        let found = self.end.get_state(self.slot, self.pairing, || T::ZERO)?;
+        Ok(found.map(|(bytes, number)| (T::take(bytes.as_ref()), number)))
     }
 }
 

@@ -47,17 +47,17 @@ impl<P: Platform> End<P> {
         }
     }
 
-    /// Copies the peer's value; its number, 0 where there is none.
+    /// The peer's value in bytes like `zero`, and its number; `None` where there is none.
     #[inline(always)]
-    pub(in crate::domain) fn get_state(
+    pub(in crate::domain) fn get_state<B: AsMut<[u8]>>(
         &self,
         slot: u16,
         pairing: u32,
-        out: &mut [u8],
-    ) -> Result<u32, Lost> {
-        match self.try_get_state(slot, pairing, out) {
-            Some(version) => Ok(version),
-            None => self.get_state_late(slot, pairing, out),
+        zero: impl Fn() -> B,
+    ) -> Result<Option<(B, u32)>, Lost> {
+        match self.try_get_state(slot, pairing, &zero) {
+            Some(found) => Ok(found),
+            None => self.get_state_late(slot, pairing, zero),
         }
     }
 
@@ -73,17 +73,22 @@ impl<P: Platform> End<P> {
     }
 
     #[inline(always)]
-    fn try_get_state(&self, slot: u16, pairing: u32, out: &mut [u8]) -> Option<u32> {
+    fn try_get_state<B: AsMut<[u8]>>(
+        &self,
+        slot: u16,
+        pairing: u32,
+        zero: impl Fn() -> B,
+    ) -> Option<Option<(B, u32)>> {
         self.locked(|inner| {
             if inner.live != pairing {
                 return None;
             }
-            let version = inner.state(usize::from(slot))?.get(out, &self.cache);
+            let channel = inner.state(usize::from(slot))?;
+            let mut bytes = zero();
+            let number = channel.get(bytes.as_mut(), &self.cache);
             // What was found may be of the peer's next life, if there is one.
-            inner
-                .session
-                .is_same_pairing(&self.cache)
-                .then_some(version)
+            let is_valid = inner.session.is_same_pairing(&self.cache);
+            is_valid.then(|| number.map(|number| (bytes, number)))
         })
     }
 
@@ -97,13 +102,18 @@ impl<P: Platform> End<P> {
 
     /// As [`End::set_state_late`], or the peer begins anew.
     #[cold]
-    fn get_state_late(&self, slot: u16, pairing: u32, out: &mut [u8]) -> Result<u32, Lost> {
+    fn get_state_late<B: AsMut<[u8]>>(
+        &self,
+        slot: u16,
+        pairing: u32,
+        zero: impl Fn() -> B,
+    ) -> Result<Option<(B, u32)>, Lost> {
         self.slow(slot, pairing, Slow::Look)?;
-        match self.try_get_state(slot, pairing, out) {
-            Some(version) => Ok(version),
+        match self.try_get_state(slot, pairing, zero) {
+            Some(found) => Ok(found),
             // It was changing its session during the look.
             None if self.locked(|inner| inner.live == pairing) => Err(Lost::Restarted),
-            None => Ok(0),
+            None => Ok(None),
         }
     }
 }
