@@ -45,6 +45,8 @@ pub const STEPS: &[Step] = &[
     step("post", 245.0, "take, copy and send in one", usual::post),
     step("receive into", 230.0, "receive, copy and release in one", usual::receive_into),
     step("receive, empty", 120.0, "nothing there", usual::receive_nothing),
+    step("set", 40.0, "a value of 16 bytes", usual::set),
+    step("get", 40.0, "the peer's value of 16 bytes", usual::get),
     step("arm", 380.0, "for a packet", usual::arm),
     step("look", 595.0, "one channel, a sign of life", |meter| usual::look(meter, 1)),
     // Few blocks and many, the first of them and the last.

@@ -1,11 +1,12 @@
 //! The usual way of a packet, step by step.
 
+use std::hint::black_box;
 use std::task::Waker;
 
-use sinew_shm::domain::Role;
+use sinew_shm::domain::{Lost, Role};
 
 use super::Meter;
-use super::world::{HEARTBEAT, SIZE, World, told, word};
+use super::world::{HEARTBEAT, SIZE, Sample, World, told, word};
 use crate::Result;
 
 const BLOCKS: u16 = 16;
@@ -135,6 +136,44 @@ pub fn arm(meter: &mut Meter) -> Result<()> {
         ends.second.look(0);
         ends.receive(1)
     })
+}
+
+/// Sets a value of 16 bytes.
+pub fn set(meter: &mut Meter) -> Result<()> {
+    let ends = World::with_state()?.up()?;
+    let (near, far) = ends.values()?;
+    let mut value = black_box(SAMPLE);
+    meter.rounds(|meter| {
+        value.time += 1;
+        if !meter.count(|| near.set(&value)).map_err(told)? {
+            return Err("no value".into());
+        }
+        same(far.get(), value)
+    })
+}
+
+/// Reads the peer's.
+pub fn get(meter: &mut Meter) -> Result<()> {
+    let ends = World::with_state()?.up()?;
+    let (near, far) = ends.values()?;
+    let mut value = black_box(SAMPLE);
+    meter.rounds(|meter| {
+        value.time += 1;
+        near.set(&value).map_err(told)?;
+        same(meter.count(|| far.get()), value)
+    })
+}
+
+const SAMPLE: Sample = Sample {
+    time: 0,
+    level: [1.0, 2.0],
+};
+
+fn same(found: std::result::Result<Option<Sample>, Lost>, value: Sample) -> Result<()> {
+    match found {
+        Ok(Some(found)) if found == value => Ok(()),
+        other => Err(told(other)),
+    }
 }
 
 /// A look after which a sign of life is due; nothing has happened.

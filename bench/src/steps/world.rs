@@ -7,7 +7,8 @@ use std::rc::Rc;
 
 use sinew_shm::Unshared;
 use sinew_shm::domain::{
-    self, Channel, Config, End, Options, Place, Pool, Receiver, Role, Sender, Silent, Status, Trust,
+    self, Channel, Config, End, Options, Place, Pool, Receiver, Role, Sender, Silent, State,
+    Status, Trust,
 };
 use sinew_shm::linux::Region;
 use sinew_shm::linux::process::{Mapped, Process};
@@ -28,6 +29,19 @@ pub const HEARTBEAT: u32 = 100;
 
 /// The channel that the calls go over.
 pub const CHANNEL: u16 = 1;
+
+/// A state channel beside it, and its values.
+const STATE: u16 = 2;
+sinew_shm::value! {
+    /// 16 bytes.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct Sample {
+        pub time: u64,
+        pub level: [f32; 2],
+    }
+}
+/// A side's value, and the peer's.
+pub type Values = State<Handle, Sample>;
 
 /// Words of a segment, as the wire reference has them.
 pub mod word {
@@ -84,6 +98,12 @@ impl World {
         let mut channel = channel(CHANNEL, blocks);
         channel.replies = true;
         World::new(&[channel], Trust::Mutual)
+    }
+
+    /// A link with a state channel beside the other one.
+    pub fn with_state() -> Result<World> {
+        let state = Channel::of::<Sample>(STATE, "state");
+        World::new(&[channel(CHANNEL, 4), state], Trust::None)
     }
 
     /// A link of so many channels of 4 blocks.
@@ -190,6 +210,12 @@ impl World {
 }
 
 impl Ends {
+    /// The values as the first side has them, and the second.
+    pub fn values(&self) -> Result<(Values, Values)> {
+        let values = |end| State::new(end, STATE).ok_or("no state channel");
+        Ok((values(&self.first)?, values(&self.second)?))
+    }
+
     /// A place for a packet of zeros.
     pub fn place(&self) -> Result<Place<'_, Handle>> {
         let mut place = self.tx.place(SIZE).map_err(told)?;

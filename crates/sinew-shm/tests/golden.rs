@@ -12,7 +12,7 @@ use std::task::Waker;
 
 use sinew_shm::Segment;
 use sinew_shm::domain::{
-    Channel, Config, End, Memory, Options, Pool, Predicate, Receiver, Role, Sender,
+    Channel, Config, End, Memory, Options, Pool, Predicate, Receiver, Role, Sender, State,
 };
 use support::Solo;
 
@@ -51,6 +51,60 @@ fn segments_are_what_they_always_were() {
     check("first", first, include_str!("golden/first.txt"));
     check("second", second, include_str!("golden/second.txt"));
     check("exchange", exchange, include_str!("golden/exchange.txt"));
+}
+
+sinew_shm::value! {
+    struct Pose {
+        at: [f32; 3],
+        time: u64,
+        flags: [u8; 3],
+    }
+}
+
+const VALUES: Config = Config::new(&[
+    Channel::of::<Pose>(0x0405, "pose"),
+    Channel::of::<u32>(6, "limit").only(Role::Second),
+]);
+
+/// Values of both sides, of which the first has set five and the second read two.
+#[test]
+fn values_lie_where_they_always_did() {
+    let segment = |role| Segment::from_lines(support::lines(VALUES.segment_len(role)));
+    let (first, second) = (segment(Role::First), segment(Role::Second));
+    let open = |mine, peer, role| {
+        // SAFETY: the memory is leaked, and each segment is the own one of one end.
+        let memory = unsafe { Memory::new(mine, peer, None) };
+        let parts = support::parts(Solo, &VALUES);
+        Rc::new(End::open(memory, VALUES, role, parts, Options::default()).unwrap())
+    };
+    let ends = (
+        open(first, second, Role::First),
+        open(second, first, Role::Second),
+    );
+    ends.0.look(0);
+    ends.1.look(0);
+    ends.0.look(100);
+    let near = State::<_, Pose>::new(&ends.0, 0x0405).unwrap();
+    let far = State::<_, Pose>::new(&ends.1, 0x0405).unwrap();
+    for number in 1..=5_u8 {
+        let pose = Pose {
+            at: [number.into(); 3],
+            time: 0x0102_0304_0506_0708,
+            flags: [number, 0xAA, 0xBB],
+        };
+        assert_eq!(near.set(&pose), Ok(true));
+        if number < 3 {
+            assert_eq!(far.get().unwrap().map(|pose| pose.flags[0]), Some(number));
+        }
+    }
+    let limit = State::<_, u32>::new(&ends.1, 6).unwrap();
+    assert_eq!(limit.set(&0x1122_3344), Ok(true));
+    check("state_first", first, include_str!("golden/state_first.txt"));
+    check(
+        "state_second",
+        second,
+        include_str!("golden/state_second.txt"),
+    );
 }
 
 /// A bit of everything, and things under way at the end.

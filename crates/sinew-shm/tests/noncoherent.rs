@@ -12,7 +12,7 @@ use std::task::{Wake, Waker};
 
 use caches::{Board, ChipEnd, settle};
 use sinew_shm::domain::{
-    Channel, Config, Lost, Pool, Predicate, Receiver, Refused, Role, Sender, Status,
+    Channel, Config, Lost, Pool, Predicate, Receiver, Refused, Role, Sender, State, Status,
 };
 
 const ROUNDS: u32 = if cfg!(miri) { 10 } else { 500 };
@@ -294,4 +294,37 @@ fn silence_is_seen_and_life_as_well() {
         drop(second);
         assert_eq!(first.look(0), Status::Waiting);
     });
+}
+
+type Value = [u8; 150];
+const VALUES: Config = Config::new(&[Channel::of::<Value>(1, "values")]);
+const VALUES_OF_256: Config = Config {
+    line_log2: 8,
+    ..VALUES
+};
+
+#[test]
+fn the_latest_value_crosses_both_ways_however_often_it_is_set_and_read() {
+    on_boards(&[VALUES, VALUES_OF_256], |board| {
+        let (first, second) = board.up();
+        let near = State::<_, Value>::new(&first, 1).unwrap();
+        let far = State::<_, Value>::new(&second, 1).unwrap();
+        let mut number = 0_u32;
+        for round in 0..ROUNDS {
+            for (from, to) in [(&near, &far), (&far, &near)] {
+                for _ in 0..=round % 3 {
+                    assert_eq!(from.set(&[number as u8 + 1; 150]), Ok(true));
+                    number = (number + 1) % 200;
+                }
+                for _ in 0..=round % 2 {
+                    assert_eq!(to.get(), Ok(Some(last(number))));
+                }
+            }
+        }
+    });
+}
+
+/// The value that was set last.
+fn last(number: u32) -> Value {
+    [if number == 0 { 200 } else { number as u8 }; 150]
 }

@@ -9,7 +9,8 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use sinew_shm::domain::{Channel, Config, Lost, Pool, Receiver, Refused, Sender};
+use sinew_shm::domain::observe::NoValue;
+use sinew_shm::domain::{Channel, Config, Lost, Pool, Receiver, Refused, Role, Sender};
 use two::{Ended, Side, sites};
 
 const TRUSTED: Config = Config::new(&[Channel::new(1, "both", Pool::new(3, 64))]).mutual();
@@ -231,4 +232,79 @@ fn packets_of_each_life_of_a_sender_arrive_from_the_first_on() {
 #[test]
 fn packets_of_each_life_of_a_sender_without_trust_arrive_from_the_first_on() {
     sender_restarts(UNTRUSTED);
+}
+
+/// Longer than what a processor writes at once.
+type Wide = [u8; 512];
+const VALUES: Config = Config::new(&[Channel::of::<Wide>(1, "values")]);
+const SETS: u32 = if cfg!(miri) { 40 } else { 20_000 };
+
+fn wide(number: u32) -> Wide {
+    let mut wide = [0; 512];
+    for word in wide.chunks_exact_mut(4) {
+        word.copy_from_slice(&number.to_le_bytes());
+    }
+    wide
+}
+
+fn narrow(wide: &Wide) -> u32 {
+    let number = *wide.first_chunk().unwrap();
+    assert!(wide.chunks_exact(4).all(|word| word == number), "torn");
+    u32::from_le_bytes(number)
+}
+
+/// Sets values, and reads the peer's, which are whole and never go back, to the last one.
+fn exchange(side: &Side) {
+    let values = side.state::<Wide>();
+    let (mut set, mut seen) = (0, 0);
+    while set < SETS || seen < SETS {
+        if set < SETS {
+            set += 1;
+            assert_eq!(values.set(&wide(set)), Ok(true));
+        }
+        if let Some((value, version)) = values.get_with_version().unwrap() {
+            let number = narrow(&value);
+            assert!(number == version && number >= seen, "{number} after {seen}");
+            seen = number;
+        }
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn values_are_whole_and_never_go_back_also_for_an_observer() {
+    let (first, second) = two::up(VALUES);
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let other = scope.spawn(|| exchange(&second));
+        let observer = scope.spawn(|| {
+            let link = first.end.observe();
+            let mut last = [0; 2];
+            while !is_over.load(Ordering::Relaxed) {
+                for (role, last) in [Role::First, Role::Second].into_iter().zip(&mut last) {
+                    match link.state::<Wide>(role, 1) {
+                        Ok((value, version)) => {
+                            let number = narrow(&value);
+                            assert!(number == version && number >= *last);
+                            *last = number;
+                        }
+                        Err(error) => {
+                            assert!(matches!(error, NoValue::Busy | NoValue::Unset), "{error}");
+                        }
+                    }
+                }
+                thread::yield_now();
+            }
+            for role in [Role::First, Role::Second] {
+                let (value, version) = link.state::<Wide>(role, 1).unwrap();
+                assert_eq!((narrow(&value), version), (SETS, SETS));
+            }
+        });
+        exchange(&first);
+        other.join().unwrap();
+        is_over.store(true, Ordering::Relaxed);
+        observer.join().unwrap();
+    });
+    first.stop();
+    second.stop();
 }

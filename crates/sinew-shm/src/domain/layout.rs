@@ -116,14 +116,15 @@ pub(super) mod statistics {
 
 /// Line of a state channel's control: word indices.
 pub(super) mod state {
-    /// The pair with the latest of the own values, and [`IS_SET`]; 0 where there is none.
+    /// The pair with the latest of the own values.
     pub const LATEST: usize = 0;
-    /// The pair of the peer's copies that this side reads, in bit 0.
+    /// The pair of the peer's copies that this side reads.
     pub const READING: usize = 1;
-    /// Of each of the two pairs the latest value: its copy, its number << [`NUMBER_SHIFT`].
+    /// Of each of the two pairs the latest value: its copy, [`IS_SET`], its number << [`NUMBER_SHIFT`].
+    /// 0 where there is none.
     pub const PAIRS: usize = 4;
-    pub const IS_SET: u32 = 2;
-    pub const NUMBER_SHIFT: u32 = 2;
+    pub const IS_SET: u32 = 4;
+    pub const NUMBER_SHIFT: u32 = 3;
 }
 /// Line of a message channel's control: word indices.
 pub(super) mod message {

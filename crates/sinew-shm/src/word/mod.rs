@@ -16,7 +16,7 @@ mod segment;
 #[cfg(all(test, not(any(loom, miri))))]
 pub(crate) mod trial;
 
-pub(crate) use segment::{BlockArea, LineArea, RingArea, Span, Words};
+pub(crate) use segment::{BlockArea, CopyArea, LineArea, RingArea, Span, Words};
 pub use segment::{Line, Segment};
 #[cfg(all(feature = "linux", target_os = "linux"))]
 pub(crate) mod futex;

@@ -200,6 +200,17 @@ impl Segment {
             count,
         })
     }
+
+    /// The four copies of a value of `size` bytes, `stride` apart.
+    pub(crate) fn copies(&self, offset: u32, stride: u32, size: u32) -> Option<CopyArea> {
+        let blocks = self.blocks(offset, stride, size, 4)?;
+        Some(CopyArea {
+            copies: [0, 1, 2, 3].map(|copy| blocks.at(copy)),
+            size,
+            #[cfg(loom)]
+            blocks: Some(blocks),
+        })
+    }
 }
 
 /// A word that one side writes and both read.
@@ -475,6 +486,72 @@ impl BlockArea {
             }
         }
         let _ = (block, write);
+    }
+}
+
+/// The four copies of a value.
+#[derive(Clone, Copy)]
+pub(crate) struct CopyArea {
+    copies: [NonNull<u8>; 4],
+    size: u32,
+    #[cfg(loom)]
+    blocks: Option<BlockArea>,
+}
+
+// SAFETY: it is only addresses; see `Segment`.
+unsafe impl Send for CopyArea {}
+// SAFETY: as above.
+unsafe impl Sync for CopyArea {}
+
+impl CopyArea {
+    /// No copies.
+    pub(crate) const NONE: CopyArea = CopyArea {
+        copies: [NonNull::dangling(); 4],
+        size: 0,
+        #[cfg(loom)]
+        blocks: None,
+    };
+
+    /// Bytes of one copy; 0 where there is none.
+    #[inline(always)]
+    pub(crate) fn size(&self) -> usize {
+        self.size as usize
+    }
+
+    /// A copy, for cache maintenance; copies wrap at 4.
+    #[inline(always)]
+    pub(crate) fn bytes(&self, copy: u16) -> (NonNull<u8>, usize) {
+        (self.copies[usize::from(copy & 3)], self.size())
+    }
+
+    /// A copy that this side is about to write.
+    #[inline(always)]
+    pub(crate) fn for_writing(&self, copy: u16) -> Span {
+        self.span(copy, true)
+    }
+
+    /// A copy that this side is about to read.
+    #[inline(always)]
+    pub(crate) fn for_reading(&self, copy: u16) -> Span {
+        self.span(copy, false)
+    }
+
+    #[inline(always)]
+    fn span(&self, copy: u16, write: bool) -> Span {
+        #[cfg(loom)]
+        if let Some(blocks) = &self.blocks {
+            return match write {
+                true => blocks.for_writing(copy & 3),
+                false => blocks.for_reading(copy & 3, self.size),
+            };
+        }
+        let _ = write;
+        Span {
+            first: self.bytes(copy).0,
+            len: self.size,
+            #[cfg(loom)]
+            words: NonNull::dangling(),
+        }
     }
 }
 

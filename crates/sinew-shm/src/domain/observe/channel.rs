@@ -144,5 +144,5 @@ impl Counts {
 fn version(control: &[u32; 16]) -> Option<u32> {
     let latest = control[state::LATEST];
     let word = control[state::PAIRS + (latest & 1) as usize];
-    (latest & state::IS_SET != 0).then_some(word >> state::NUMBER_SHIFT)
+    (word & state::IS_SET != 0).then_some(word >> state::NUMBER_SHIFT)
 }

@@ -26,6 +26,8 @@
 //! ```
 
 use super::config::{Kind, MAX_CHANNELS, Role};
+#[cfg(not(loom))]
+use crate::word::full_fence;
 use crate::word::{SESSION_LOAD, Segment};
 
 mod channel;
@@ -43,6 +45,22 @@ pub trait Source {
     /// The 16 little-endian words of the line at `offset`, each read once; `None` where the offset
     /// is no multiple of 64 or the line does not lie in the segment.
     fn line(&self, offset: u32) -> Option<[u32; 16]>;
+
+    /// Copies the bytes from `offset` on into all of `out`; `None` as for [`Source::line`]. What is
+    /// read after it is not older.
+    fn copy(&self, offset: u32, out: &mut [u8]) -> Option<()> {
+        let mut at = offset;
+        for line in out.chunks_mut(64) {
+            let words = self.line(at)?;
+            for (bytes, word) in line.chunks_mut(4).zip(words) {
+                for (to, from) in bytes.iter_mut().zip(word.to_le_bytes()) {
+                    *to = from;
+                }
+            }
+            at = at.checked_add(64)?;
+        }
+        Some(())
+    }
 }
 
 /// Live memory.
@@ -56,6 +74,17 @@ impl Source for Segment {
             *word = words.at(index).load(SESSION_LOAD);
         }
         Some(line)
+    }
+
+    /// By machine words, as its owner writes them.
+    #[cfg(not(loom))]
+    fn copy(&self, offset: u32, out: &mut [u8]) -> Option<()> {
+        let len = u32::try_from(out.len()).ok()?;
+        let stride = len.checked_next_multiple_of(64)?;
+        let block = self.blocks(offset, stride, len, 1)?;
+        block.for_reading(0, len).copy_to(out);
+        full_fence(SESSION_LOAD);
+        Some(())
     }
 }
 
@@ -77,6 +106,10 @@ impl Source for [u8] {
 impl<S: Source + ?Sized> Source for &S {
     fn line(&self, offset: u32) -> Option<[u32; 16]> {
         (**self).line(offset)
+    }
+
+    fn copy(&self, offset: u32, out: &mut [u8]) -> Option<()> {
+        (**self).copy(offset, out)
     }
 }
 

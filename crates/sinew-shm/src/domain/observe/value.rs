@@ -110,14 +110,15 @@ fn read(
         // copy: in between it was the latest.
         let control = source.line(channel.control).ok_or(NoValue::Absent)?;
         let latest = control[state::LATEST];
-        if latest & state::IS_SET == 0 {
-            return Err(NoValue::Unset);
-        }
         let pair = state::PAIRS + (latest & 1) as usize;
         let word = control[pair];
+        if word & state::IS_SET == 0 {
+            return Err(NoValue::Unset);
+        }
         let at = stride.checked_mul(word & 3);
         let at = at.and_then(|at| at.checked_add(channel.area));
-        copy_lines(source, at.ok_or(NoValue::Absent)?, out).ok_or(NoValue::Absent)?;
+        let copied = source.copy(at.ok_or(NoValue::Absent)?, out);
+        copied.ok_or(NoValue::Absent)?;
         // With another session of either side the numbers begin again.
         let after = source.line(channel.control).ok_or(NoValue::Absent)?;
         let now = source.line(SESSION).ok_or(NoValue::Absent)?;
@@ -130,18 +131,4 @@ fn read(
         }
     }
     Err(NoValue::Busy)
-}
-
-/// Copies whole lines; the last one as far as it is wanted.
-fn copy_lines(source: &impl Source, mut at: u32, out: &mut [u8]) -> Option<()> {
-    for line in out.chunks_mut(64) {
-        let words = source.line(at)?;
-        for (bytes, word) in line.chunks_mut(4).zip(words) {
-            for (to, from) in bytes.iter_mut().zip(word.to_le_bytes()) {
-                *to = from;
-            }
-        }
-        at = at.checked_add(64)?;
-    }
-    Some(())
 }

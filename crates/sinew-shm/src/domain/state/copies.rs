@@ -6,26 +6,26 @@
 //!
 //! | word | says |
 //! |---|---|
-//! | latest | bit 0: the pair with the latest value; bit 1: there is one |
-//! | reading | bit 0: the pair of the peer's that this side reads |
-//! | pairs | of each pair, the latest value: its copy (bits 0 and 1), its number (the others) |
+//! | latest | the pair with the latest value (bit 0) |
+//! | reading | the pair of the peer's that this side reads (bit 0) |
+//! | pairs | of each pair, the latest value: its copy (bits 0 and 1), that there is one (bit 2), its number (the others) |
 //!
 //! Whoever is neither side reads a copy and then looks at the word of its pair again. If that is the
 //! same, the copy was not written meanwhile: the writer goes to the other copy of the pair first, and
 //! says so, before it comes back to this one.
 
 use super::super::config::{Channel, Pool, Role};
-use super::super::layout::{COPIES, Parts, state};
+use super::super::layout::{Parts, state};
 use super::super::memory::Memory;
 use super::super::plan::ChannelPlan;
 use super::super::port::Cache;
 use crate::word::{
-    BlockArea, RESET_STORE, STATE_LOAD, STATE_READ_FENCE, STATE_STORE, STATE_WRITE_FENCE, Segment,
+    CopyArea, RESET_STORE, STATE_LOAD, STATE_READ_FENCE, STATE_STORE, STATE_WRITE_FENCE, Segment,
     Words, full_fence,
 };
 
 /// Each pair begins with its other copy.
-const FIRST_COPIES: [u32; 2] = [0, 2];
+const FIRST_COPIES: [u16; 2] = [0, 2];
 /// A number that is one more.
 const ONE: u32 = 1 << state::NUMBER_SHIFT;
 
@@ -33,13 +33,13 @@ pub(in crate::domain) struct StateEnd {
     pub(in crate::domain) id: u16,
     pub(in crate::domain) priority: u8,
     pub(in crate::domain) type_hash: u32,
-    mine: BlockArea,
-    peer: BlockArea,
+    mine: CopyArea,
+    peer: CopyArea,
     control: Words,
     theirs: Words,
     /// The latest copy of each pair of the own ones.
-    latest: [u32; 2],
-    /// The number of the latest value, where it stands in the own words `pairs`.
+    latest: [u16; 2],
+    /// The number of the latest value as it stands in the own words `pairs`, with the bit.
     number: u32,
 }
 
@@ -53,13 +53,9 @@ impl StateEnd {
     ) -> Option<StateEnd> {
         let (ours, theirs) = (plan.ours, plan.theirs);
         let (pool, peer_pool) = (channel.pool(role), channel.pool(role.peer()));
-        // A side without a value has no copies, and no size.
-        let copies = |pool: Pool| match pool.blocks {
-            0 => (0, 0),
-            _ => (pool.size, COPIES),
-        };
-        let area = |segment: &Segment, parts: &Parts, (size, copies)| {
-            segment.blocks(parts.pool, parts.stride, size, copies)
+        let area = |segment: &Segment, parts: &Parts, pool: Pool| match pool.blocks {
+            0 => Some(CopyArea::NONE),
+            _ => segment.copies(parts.pool, parts.stride, pool.size),
         };
         // An earlier user of this segment counted there.
         let counts = memory.mine.words(ours.statistics)?;
@@ -68,23 +64,23 @@ impl StateEnd {
             id: channel.id,
             priority: channel.priority,
             type_hash: channel.type_hash,
-            mine: area(&memory.mine, &ours, copies(pool))?,
-            peer: area(&memory.peer, &theirs, copies(peer_pool))?,
+            mine: area(&memory.mine, &ours, pool)?,
+            peer: area(&memory.peer, &theirs, peer_pool)?,
             control: memory.mine.words(ours.control)?,
             theirs: memory.peer.words(theirs.control)?,
             latest: FIRST_COPIES,
-            number: 0,
+            number: state::IS_SET,
         })
     }
 
     /// Bytes of the own value, and of the peer's; `None` where that side has none.
     pub(in crate::domain) fn sizes(&self) -> [Option<usize>; 2] {
-        [self.mine, self.peer].map(|area| (area.count() > 0).then_some(area.size() as usize))
+        [self.mine, self.peer].map(|area| Some(area.size()).filter(|&size| size > 0))
     }
 
     /// Begins a session: there is no value yet. A reader that finds this finds the new session too.
     pub(in crate::domain) fn reset(&mut self, cache: &impl Cache) {
-        (self.latest, self.number) = (FIRST_COPIES, 0);
+        (self.latest, self.number) = (FIRST_COPIES, state::IS_SET);
         self.control.at(state::LATEST).store(0, RESET_STORE);
         self.control.at(state::READING).set(0);
         for pair in 0..2 {
@@ -93,39 +89,39 @@ impl StateEnd {
         self.clean(cache);
     }
 
-    /// Makes this the own value. `false` where this side has none, or one of another size.
+    /// Makes this the own value. `None` where this side has none, or one of another size.
     ///
     /// Never a second attempt: which copy is free follows from one look at what is read.
     #[inline(always)]
-    pub(in crate::domain) fn set(&mut self, value: &[u8], cache: &impl Cache) -> bool {
-        let (area, control) = (self.mine, self.control);
-        if value.is_empty() || area.size() as usize != value.len() {
-            return false;
+    pub(in crate::domain) fn set(&mut self, value: &[u8], cache: &impl Cache) -> Option<()> {
+        let (area, control) = (&self.mine, self.control);
+        if value.is_empty() || area.size() != value.len() {
+            return None;
         }
         // The value before this one comes before the look at what is read, and before the copy, for
         // observers.
         full_fence(STATE_WRITE_FENCE);
         invalidate(&self.theirs, cache);
         let pair = (!self.theirs.at(state::READING).load(STATE_LOAD) & 1) as usize;
-        let copy = self.latest[pair] ^ 1;
+        let copy = (self.latest[pair] ^ 1) & 3;
         // SAFETY: the peer, if it keeps to the protocol, does not read this copy: it reads the other
         // pair, or, where its word came too late for the look above, the other copy of this one,
         // because its fence then comes after the one above, and so it sees the value before this one
         // as the latest. Only this side writes here, under its lock; its memory lives as long as the
         // end. Foreign observers and peers read by atomic words, which these stores are as well.
         unsafe {
-            area.for_writing(copy as u16).copy_from(value);
+            area.for_writing(copy).copy_from(value);
         }
-        let (at, len) = area.bytes(copy as u16, area.size());
+        let (at, len) = area.bytes(copy);
         cache.clean(at, len);
         self.latest[pair] = copy;
         self.number = self.number.wrapping_add(ONE);
         let word = control.at(state::PAIRS + pair);
-        word.store(self.number | copy, STATE_STORE);
+        word.store(self.number | u32::from(copy), STATE_STORE);
         let latest = control.at(state::LATEST);
-        latest.store(state::IS_SET | pair as u32, STATE_STORE);
+        latest.store(pair as u32, STATE_STORE);
         self.clean(cache);
-        true
+        Some(())
     }
 
     /// Copies the peer's value into `out`: its number; `None` where there is none yet, or one of
@@ -134,8 +130,8 @@ impl StateEnd {
     /// Never a second attempt: the copy that is found is not written before the next `get`.
     #[inline(always)]
     pub(in crate::domain) fn get(&self, out: &mut [u8], cache: &impl Cache) -> Option<u32> {
-        let area = self.peer;
-        if out.is_empty() || area.size() as usize != out.len() {
+        let area = &self.peer;
+        if out.is_empty() || area.size() != out.len() {
             return None;
         }
         invalidate(&self.theirs, cache);
@@ -149,13 +145,13 @@ impl StateEnd {
         invalidate(&self.theirs, cache);
         // Of a peer that begins anew: its session is looked at after this.
         let word = self.theirs.at(state::PAIRS + pair).load(STATE_LOAD);
-        if latest & state::IS_SET == 0 {
+        if word & state::IS_SET == 0 {
             return None;
         }
         let copy = (word & 3) as u16;
-        let (at, len) = area.bytes(copy, area.size());
+        let (at, len) = area.bytes(copy);
         cache.invalidate(at, len);
-        area.for_reading(copy, area.size()).copy_to(out);
+        area.for_reading(copy).copy_to(out);
         Some(word >> state::NUMBER_SHIFT)
     }
 

@@ -64,23 +64,22 @@ impl<R: EndRef, T: Value> State<R, T> {
     /// came up are not kept: [`Lost`], and the next one counts.
     #[inline]
     pub fn set(&self, value: &T) -> Result<bool, Lost> {
-        let mut bytes = T::ZERO;
-        value.put(bytes.as_mut());
-        self.end.set_state(self.slot, self.pairing, bytes.as_ref())
+        self.end.set_state(self.slot, self.pairing, value)
     }
 
     /// The peer's latest value; `None` where it has set none yet.
     #[inline]
     pub fn get(&self) -> Result<Option<T>, Lost> {
-        Ok(self.get_with_version()?.map(|(value, _)| value))
+        self.end
+            .get_state(self.slot, self.pairing, |value, _| value)
     }
 
     /// As [`State::get`], with the number of the value: the first of a session is 1, and each later
-    /// one has one more (after 2^30 - 1 comes 0). So it can be told from the one before.
+    /// one has one more (after 2^29 - 1 comes 0). So it can be told from the one before.
     #[inline]
     pub fn get_with_version(&self) -> Result<Option<(T, u32)>, Lost> {
-        let found = self.end.get_state(self.slot, self.pairing, || T::ZERO)?;
-        Ok(found.map(|(bytes, number)| (T::take(bytes.as_ref()), number)))
+        self.end
+            .get_state(self.slot, self.pairing, |value, number| (value, number))
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the handles of state channels ask of their end.
 
 use super::super::super::Lost;
+use super::super::super::state::Value;
 use super::super::End;
 use super::super::platform::Platform;
 use super::Slow;
@@ -35,85 +36,99 @@ impl<P: Platform> End<P> {
 
     /// Sets the own value; `false` where this side has none.
     #[inline(always)]
-    pub(in crate::domain) fn set_state(
+    pub(in crate::domain) fn set_state<T: Value>(
         &self,
         slot: u16,
         pairing: u32,
-        value: &[u8],
+        value: &T,
     ) -> Result<bool, Lost> {
         match self.try_set_state(slot, pairing, value) {
-            Some(set) => Ok(set),
+            Some(()) => Ok(true),
             None => self.set_state_late(slot, pairing, value),
         }
     }
 
-    /// The peer's value in bytes like `zero`, and its number; `None` where there is none.
+    /// What `make` makes of the peer's value and its number; `None` where there is none.
     #[inline(always)]
-    pub(in crate::domain) fn get_state<B: AsMut<[u8]>>(
+    pub(in crate::domain) fn get_state<T: Value, R>(
         &self,
         slot: u16,
         pairing: u32,
-        zero: impl Fn() -> B,
-    ) -> Result<Option<(B, u32)>, Lost> {
-        match self.try_get_state(slot, pairing, &zero) {
-            Some(found) => Ok(found),
-            None => self.get_state_late(slot, pairing, zero),
+        make: impl Fn(T, u32) -> R,
+    ) -> Result<Option<R>, Lost> {
+        match self.try_get_state(slot, pairing, &make) {
+            Some(found) => Ok(Some(found)),
+            None => self.get_state_late(slot, pairing, make),
         }
     }
 
+    /// `None` where it is not the usual.
     #[inline(always)]
-    fn try_set_state(&self, slot: u16, pairing: u32, value: &[u8]) -> Option<bool> {
+    fn try_set_state<T: Value>(&self, slot: u16, pairing: u32, value: &T) -> Option<()> {
+        let mut bytes = T::ZERO;
+        value.put(bytes.as_mut());
         self.locked(|inner| {
             if inner.sendable != pairing {
                 return None;
             }
-            let channel = inner.state(usize::from(slot))?;
-            Some(channel.set(value, &self.cache))
+            inner
+                .state(usize::from(slot))?
+                .set(bytes.as_ref(), &self.cache)
         })
     }
 
+    /// `None` where it is not the usual.
     #[inline(always)]
-    fn try_get_state<B: AsMut<[u8]>>(
+    fn try_get_state<T: Value, R>(
         &self,
         slot: u16,
         pairing: u32,
-        zero: impl Fn() -> B,
-    ) -> Option<Option<(B, u32)>> {
+        make: impl Fn(T, u32) -> R,
+    ) -> Option<R> {
         self.locked(|inner| {
             if inner.live != pairing {
                 return None;
             }
+            let mut bytes = T::ZERO;
             let channel = inner.state(usize::from(slot))?;
-            let mut bytes = zero();
-            let number = channel.get(bytes.as_mut(), &self.cache);
+            let number = channel.get(bytes.as_mut(), &self.cache)?;
             // What was found may be of the peer's next life, if there is one.
             let is_valid = inner.session.is_same_pairing(&self.cache);
-            is_valid.then(|| number.map(|number| (bytes, number)))
+            is_valid.then(|| make(T::take(bytes.as_ref()), number))
         })
     }
 
-    /// The link is not up, or draining, or was not up at the last look.
+    /// The link is not up, or draining, or was not up at the last look; or this side has no value.
     #[cold]
-    fn set_state_late(&self, slot: u16, pairing: u32, value: &[u8]) -> Result<bool, Lost> {
+    fn set_state_late<T: Value>(&self, slot: u16, pairing: u32, value: &T) -> Result<bool, Lost> {
         self.slow(slot, pairing, Slow::Look)?;
-        let set = self.try_set_state(slot, pairing, value);
-        set.ok_or(Lost::Closed)
+        match self.try_set_state(slot, pairing, value) {
+            Some(()) => Ok(true),
+            None if self.locked(|inner| inner.sendable == pairing) => Ok(false),
+            None => Err(Lost::Closed),
+        }
     }
 
-    /// As [`End::set_state_late`], or the peer begins anew.
+    /// The link is not up, or was not up at the last look; or the peer begins anew, or has no value.
     #[cold]
-    fn get_state_late<B: AsMut<[u8]>>(
+    fn get_state_late<T: Value, R>(
         &self,
         slot: u16,
         pairing: u32,
-        zero: impl Fn() -> B,
-    ) -> Result<Option<(B, u32)>, Lost> {
+        make: impl Fn(T, u32) -> R,
+    ) -> Result<Option<R>, Lost> {
         self.slow(slot, pairing, Slow::Look)?;
-        match self.try_get_state(slot, pairing, zero) {
-            Some(found) => Ok(found),
-            // It was changing its session during the look.
-            None if self.locked(|inner| inner.live == pairing) => Err(Lost::Restarted),
-            None => Ok(None),
+        if let Some(found) = self.try_get_state(slot, pairing, make) {
+            return Ok(Some(found));
         }
+        self.locked(|inner| {
+            // It was changing its session during the look.
+            let is_over = inner.live == pairing && !inner.session.is_same_pairing(&self.cache);
+            if is_over {
+                Err(Lost::Restarted)
+            } else {
+                Ok(None)
+            }
+        })
     }
 }
