@@ -15,7 +15,7 @@ use std::thread;
 
 use sinew_shm::StdLock;
 use sinew_shm::domain::{
-    Channel, Config, End, Lost, Options, Pool, Receiver, Region, Role, Sender, Silent,
+    Channel, Config, End, Lost, Options, Pool, Receiver, Region, Role, Sender, Silent, State,
 };
 use sinew_shm::linux::exchange::{self, DoorbellKind};
 use sinew_shm::linux::process::{Mapped, Process, offer};
@@ -33,6 +33,19 @@ const OFFSET: u64 = 0x2000;
 
 type Side = Arc<End<Process>>;
 
+const VALUES: Config = Config::new(&[
+    Channel::new(1, "control", Pool::new(8, 64)),
+    Channel::of::<u32>(2, "never set").only(Role::Second),
+    Channel::of::<Pose>(3, "pose"),
+]);
+
+sinew_shm::value! {
+    struct Pose {
+        at: [f32; 3],
+        time: u64,
+    }
+}
+
 /// A folder of this test, empty.
 fn folder(name: &str) -> PathBuf {
     let folder = format!("{}/shm-{name}", env!("CARGO_TARGET_TMPDIR"));
@@ -43,17 +56,21 @@ fn folder(name: &str) -> PathBuf {
 
 /// The file `link` in a folder, and a side that has opened in it.
 fn side(folder: &Path, role: Role) -> Side {
+    side_of(folder, role, LINK)
+}
+
+fn side_of(folder: &Path, role: Role, config: Config<'static>) -> Side {
     let file = File::options()
         .create(true)
         .truncate(false)
         .write(true)
         .open(folder.join("link"))
         .unwrap();
-    let len = Region::of(&LINK).len;
+    let len = Region::of(&config).len;
     file.set_len(OFFSET + len).unwrap();
     let region = sinew_shm::linux::Region::open(folder.join("link"), OFFSET, len as usize).unwrap();
-    let mapped = Mapped::in_region(&region, &LINK, role).unwrap();
-    let end = mapped.open(LINK, role, Box::new(Silent), Options::default());
+    let mapped = Mapped::in_region(&region, &config, role).unwrap();
+    let end = mapped.open(config, role, Box::new(Silent), Options::default());
     Arc::new(end.unwrap())
 }
 
@@ -164,6 +181,24 @@ fn json_says_the_same_for_machines() {
     up([&first, &second, &first]);
     sender(&first, 1).send(b"command").unwrap();
     check("json", &page(&folder, &["shm:link?offset=8192", "--json"]));
+}
+
+#[test]
+fn state_channels_are_shown_by_their_values() {
+    let folder = folder("state");
+    let open = |role| side_of(&folder, role, VALUES);
+    let (first, second) = (open(Role::First), open(Role::Second));
+    up([&first, &second, &first]);
+    let pose = |end| State::<Side, Pose>::new(end, 3).unwrap();
+    for time in 0..1234 {
+        let at = [1.0; 3];
+        assert_eq!(pose(&first).set(&Pose { at, time }), Ok(true));
+    }
+    check("state", &page(&folder, &["shm:link?offset=0x2000"]));
+    let json = page(&folder, &["shm:link?offset=8192", "--json"]);
+    check("state_json", &json);
+    let toml = page(&folder, &["shm:link?offset=8192", "--toml"]);
+    assert_eq!(toml.trim_end(), VALUES.to_toml().trim_end());
 }
 
 #[test]

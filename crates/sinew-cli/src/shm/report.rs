@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use sinew_shm::domain::observe::{Channel, ChannelSide, Link, NoSide, Side, Source, State};
-use sinew_shm::domain::{Role, Trust, Violation};
+use sinew_shm::domain::{Kind, Role, Trust, Violation};
 
 /// Both roles, in the order in which they are shown.
 pub const ROLES: [Role; 2] = [Role::First, Role::Second];
@@ -183,6 +183,20 @@ impl Report {
                 "suppressed": counts.suppressed(),
             }))
         };
+        let value = |side: usize| {
+            let value = channel.value(ROLES[side])?;
+            Some(json!({ "size": value.size, "version": value.version }))
+        };
+        if channel.kind() == Some(Kind::State) {
+            return json!({
+                "id": channel.id(),
+                "name": what.map(name),
+                "uuid": what.map(|side| side.uuid).filter(|&uuid| uuid != 0).map(|uuid| format!("{uuid:032x}")),
+                "type": what.map(|side| side.type_hash).filter(|&hash| hash != 0),
+                "priority": what.map(|side| side.priority),
+                "state": { "first": value(0), "second": value(1) },
+            });
+        }
         let violations = ROLES.map(|role| channel.side(role).map(|side| side.counts.violations));
         json!({
             "id": channel.id(),

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use sinew_shm::domain::Kind;
 use sinew_shm::domain::observe::{Channel, NoSide, Side};
 
 use super::place::Place;
@@ -47,11 +48,16 @@ pub fn page(place: &Place, links: &[Report], more: u32, style: Style) -> String 
 fn one(link: &Report, style: Style) -> String {
     let mut text = headline(link, style);
     text += &sides(link, style);
-    if !link.channels.is_empty() {
+    let is_state = |channel: &&Channel| channel.kind() == Some(Kind::State);
+    let states = link.channels.iter().filter(is_state).count();
+    if states < link.channels.len() {
         text += &blocks(link, style);
         text += &traffic(link, style);
-        text += &notes(link, style);
     }
+    if states > 0 {
+        text += &values(link, style);
+    }
+    text += &notes(link, style);
     text
 }
 
@@ -217,6 +223,34 @@ fn traffic(link: &Report, style: Style) -> String {
                 count(from.counts.suppressed().into()),
             ]);
             table.row(&cells);
+        }
+    }
+    table.text(style)
+}
+
+/// The values of state channels.
+fn values(link: &Report, style: Style) -> String {
+    let mut table = Table::new(
+        &["state", "id", "side", "size", "version"],
+        &[-16, 5, -6, 8, 10],
+    );
+    for channel in &link.channels {
+        let mut label = channel.any_side().map_or_else(Default::default, |side| {
+            [report::name(side), side.id.to_string()]
+        });
+        for (role, side) in ROLES.into_iter().zip(["first", "second"]) {
+            let Some(value) = channel.value(role) else {
+                continue;
+            };
+            let [name, id] = std::mem::take(&mut label);
+            let version = value.version.map(|version| thousands(version.into()));
+            table.row(&[
+                name,
+                id,
+                side.into(),
+                bytes(value.size.into()),
+                version.unwrap_or("none".into()),
+            ]);
         }
     }
     table.text(style)
