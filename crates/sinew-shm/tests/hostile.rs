@@ -10,8 +10,8 @@ use std::rc::Rc;
 
 use raw::{Pair, Raw};
 use sinew_shm::domain::{
-    Channel, Config, End, Lost, Options, Packet, Pool, Receiver, Refused, Role, Sender, Status,
-    Violation,
+    Channel, Config, End, Lost, Options, Packet, Pool, Receiver, Refused, Role, Sender, State,
+    Status, Violation,
 };
 use support::{Solo, parts};
 
@@ -574,4 +574,38 @@ fn a_segment_of_one_value_or_of_garbage_is_no_peer() {
         let peer = open(&pair, Role::Second, ONE, true);
         come_up(&side, &peer);
     }
+}
+
+/// Whatever the peer's control line says, a value is read from one of its four copies, and set.
+#[test]
+fn words_of_a_state_channel_reach_no_further_than_its_copies() {
+    const VALUES: Config = Config::new(&[
+        Channel::of::<[u8; 64]>(5, "values"),
+        Channel::new(6, "other", Pool::new(1, 64)),
+    ]);
+    let scene = Scene::new(VALUES, true);
+    let state = State::<_, [u8; 64]>::new(&scene.side, 5).unwrap();
+    let theirs = scene.theirs().places(0);
+    for copy in 0..4 {
+        for word in 0..16 {
+            // The copies are behind the statistics.
+            let at = theirs.statistics + 16 + copy * 16 + word;
+            scene.theirs().set(at, (copy as u32 + 1) * 0x0101_0101);
+        }
+    }
+    const NASTY: [u32; 8] = [0, 1, 2, 3, 4, 7, u32::MAX, 1 << 31];
+    for latest in NASTY {
+        for reading in NASTY {
+            for pair in NASTY {
+                for (word, value) in [(0, latest), (1, reading), (4, pair), (5, pair)] {
+                    scene.theirs().set(theirs.control + word, value);
+                }
+                let copy = (pair & 3) as u8 + 1;
+                let expected = (pair & 4 != 0).then_some(([copy; 64], pair >> 3));
+                assert_eq!(state.get_with_version(), Ok(expected));
+                assert_eq!(state.set(&[7; 64]), Ok(true));
+            }
+        }
+    }
+    assert_eq!(scene.side.status(), Status::Up);
 }

@@ -3,14 +3,18 @@
 
 mod support;
 
-use sinew_shm::domain::observe::{Channel as Seen, Flow, Link, NoSide, Side, Source, State};
+use sinew_shm::domain::observe::{
+    Channel as Seen, Flow, Link, NoSide, NoValue, Side, Source, State, ValueInfo,
+};
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use sinew_shm::domain::{
-    Channel, Config, End, Kind, Memory, Options, Pool, Predicate, Receiver, Role, Sender, Trust,
+    self, Channel, Config, End, Kind, Memory, Options, Pool, Predicate, Receiver, Role, Sender,
+    Trust,
 };
 use support::{open, up};
 
@@ -358,4 +362,106 @@ fn counts_that_no_honest_side_has_are_bounded_and_marked() {
 fn copy(link: &Link<impl Source>, role: Role) -> Vec<u8> {
     let lines = (0..).map_while(|line| link.source(role).line(64 * line));
     lines.flatten().flat_map(u32::to_le_bytes).collect()
+}
+
+const VALUES: Config = Config::new(&[
+    Channel::new(1, "orders", Pool::new(2, 64)),
+    Channel::of::<[u8; 100]>(2, "near").only(Role::First),
+    Channel::of::<u64>(3, "both"),
+]);
+
+#[test]
+fn values_are_read_of_either_side_and_of_a_dump() {
+    let (first, second) = up(VALUES);
+    let link = first.observe();
+    let both = |end| domain::State::<_, u64>::new(end, 3).unwrap();
+    assert_eq!(link.state::<u64>(Role::First, 3), Err(NoValue::Unset));
+    for number in 1..=5 {
+        assert_eq!(both(&first).set(&(100 + number)), Ok(true));
+        assert_eq!(
+            link.state::<u64>(Role::First, 3),
+            Ok((100 + number, number as u32))
+        );
+        if number == 2 {
+            assert_eq!(both(&second).set(&7), Ok(true));
+            assert_eq!(both(&second).get(), Ok(Some(102)));
+        }
+    }
+    let near = domain::State::<_, [u8; 100]>::new(&first, 2).unwrap();
+    assert_eq!(near.set(&[9; 100]), Ok(true));
+    let info = |role, id| channel(&link, id).value(role);
+    let value = |size, version| Some(ValueInfo { size, version });
+    assert_eq!(info(Role::First, 3), value(8, Some(5)));
+    assert_eq!(info(Role::Second, 3), value(8, Some(1)));
+    assert_eq!(info(Role::First, 2), value(100, Some(1)));
+    assert_eq!((info(Role::Second, 2), info(Role::First, 1)), (None, None));
+    assert!(channel(&link, 3).flow(Role::First).is_none());
+    let dump = |role| {
+        let source = link.source(role);
+        let line = |at| source.line(at).into_iter().flatten();
+        let lines = (0..VALUES.segment_len(role) as u32 / 64).flat_map(|at| line(64 * at));
+        lines.flat_map(u32::to_le_bytes).collect::<Vec<_>>()
+    };
+    let (one, two) = (dump(Role::First), dump(Role::Second));
+    let dump = Link::new(&one[..], &two[..]);
+    assert_eq!(dump.state::<u64>(Role::First, 3), Ok((105, 5)));
+    assert_eq!(dump.state::<u64>(Role::Second, 3), Ok((7, 1)));
+    assert_eq!(dump.state::<[u8; 100]>(Role::First, 2), Ok(([9; 100], 1)));
+}
+
+#[test]
+fn what_is_no_value_says_why() {
+    let (first, _second) = up(VALUES);
+    let link = first.observe();
+    assert_eq!(link.state::<u64>(Role::First, 1), Err(NoValue::Absent));
+    assert_eq!(link.state::<u64>(Role::First, 9), Err(NoValue::Absent));
+    let absent = link.state::<[u8; 100]>(Role::Second, 2);
+    assert_eq!(absent, Err(NoValue::Absent));
+    assert!(matches!(
+        link.state::<i64>(Role::First, 3),
+        Err(NoValue::Type(_))
+    ));
+    assert_eq!(
+        link.value(Role::First, 2, &mut [0; 99]),
+        Err(NoValue::Size(100))
+    );
+}
+
+/// A side that sets a value between any two looks at its memory.
+struct Restless<S, F> {
+    memory: S,
+    set: F,
+    looks: Cell<u32>,
+}
+
+impl<S: Source, F: Fn()> Source for Restless<S, F> {
+    fn line(&self, offset: u32) -> Option<[u32; 16]> {
+        self.looks.set(self.looks.get() + 1);
+        (self.set)();
+        self.memory.line(offset)
+    }
+}
+
+#[test]
+fn a_value_that_never_rests_is_busy_after_a_bounded_number_of_looks() {
+    let (first, second) = up(VALUES);
+    let link = first.observe();
+    let near = domain::State::<_, [u8; 100]>::new(&first, 2).unwrap();
+    assert_eq!(near.set(&[0; 100]), Ok(true));
+    let restless = |memory| Restless {
+        memory,
+        set: || assert_eq!(near.set(&[1; 100]), Ok(true)),
+        looks: Cell::new(0),
+    };
+    let moving = Link::new(
+        restless(link.source(Role::First)),
+        restless(link.source(Role::Second)),
+    );
+    let seen = moving.state::<[u8; 100]>(Role::First, 2);
+    assert_eq!(seen, Err(NoValue::Busy));
+    assert!(moving.source(Role::First).looks.get() < 64);
+    // One that goes to the copy of the other pair does not disturb who reads.
+    let far = domain::State::<_, [u8; 100]>::new(&second, 2).unwrap();
+    assert_eq!(far.get(), Ok(Some([1; 100])));
+    assert!(link.state::<[u8; 100]>(Role::First, 2).is_ok());
 }

@@ -21,14 +21,16 @@ use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous};
 use rustix::process::getppid;
 use sinew_shm::domain::{
-    Channel, Config, End, Options, Pool, Predicate, Receiver, Refused, Role, Sender, Status,
+    Channel, Config, End, Options, Pool, Predicate, Receiver, Refused, Role, Sender, State, Status,
 };
 use support::{Solo, parts};
 
 const LINK: Config = Config::new(&[
     Channel::new(1, "small", Pool::new(4, 24)),
     Channel::new(2, "large", Pool::new(3, 2048)).priority(1),
+    Channel::of::<Value>(3, "state"),
 ]);
+type Value = [u8; 200];
 
 /// What the scribbler is told: its two descriptors and where it starts.
 const ROLE: &str = "SINEW_SCRIBBLER";
@@ -134,6 +136,7 @@ fn scribbles() {
     honest[raw::STATE] = raw::READY;
     let places = [0, 1].map(|index| mine.places(index));
     let theirs = [0, 1].map(|index| victim.places(index));
+    let controls = [0, 1, 2].map(|index| mine.places(index).control);
     let mut random = Random(0x9E37_79B9_7F4A_7C15 ^ seed as u64);
     let parent = getppid();
     while getppid() == parent {
@@ -148,7 +151,8 @@ fn scribbles() {
                 }
                 110..120 => mine.set(raw::STATE, random.below(6)),
                 120..1000 => {
-                    let word = places[index].control + random.below(9) as usize;
+                    let control = controls[random.below(3) as usize];
+                    let word = control + random.below(9) as usize;
                     mine.set(word, random.next() >> random.below(32));
                 }
                 // An honest peer's words, in a session that has acknowledged the other one.
@@ -206,6 +210,8 @@ struct Seen {
     ups: u64,
     sent: u64,
     received: u64,
+    set: u64,
+    values: u64,
     faults: u64,
     violations: u64,
 }
@@ -217,6 +223,7 @@ fn work(pair: &Pair, faults: bool, random: &mut Random, seen: &mut Seen) {
     for _ in 0..80 {
         let senders = [1, 2].map(|id| Sender::new(&end, id).unwrap());
         let receivers = [1, 2].map(|id| Receiver::new(&end, id).unwrap());
+        let state = State::<_, Value>::new(&end, 3).unwrap();
         let (mut places, mut packets) = (Vec::new(), Vec::new());
         if end.status() == Status::Up {
             seen.ups += 1;
@@ -249,6 +256,8 @@ fn work(pair: &Pair, faults: bool, random: &mut Random, seen: &mut Seen) {
                     1 => end.peer_has_ended(),
                     2 => drop(end.is_drained()),
                     3 => receiver.set_filter(Predicate::All),
+                    4..8 => seen.set += u64::from(state.set(&[9; 200]) == Ok(true)),
+                    8..12 => seen.values += u64::from(state.get().is_ok_and(|it| it.is_some())),
                     _ => sender.flush(),
                 },
             }
@@ -293,6 +302,7 @@ fn a_side_survives_a_process_that_rewrites_the_peer_s_memory() {
     let mut seen = Seen::default();
     let is_enough = |seen: &Seen| {
         let least = seen.ups.min(seen.sent).min(seen.received);
+        let least = least.min(seen.set).min(seen.values);
         seen.calls >= calls && least.min(seen.faults).min(seen.violations) >= 100
     };
     let mut life = 0;

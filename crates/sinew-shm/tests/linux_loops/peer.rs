@@ -1,12 +1,13 @@
 //! One side: comes up as often as it must, and keeps both directions busy.
 
+use std::collections::HashSet;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use sinew_shm::domain::{self, Config, End, Refused, Role, Status};
+use sinew_shm::domain::{self, Config, End, Kind, Refused, Role, Status};
 use sinew_shm::linux::exchange::{DoorbellKind, ExchangeError};
 use sinew_shm::linux::link::{
     Link, LinkError, Listener, Options, Receiver, RegionBell, Sender, WaitError,
@@ -14,10 +15,13 @@ use sinew_shm::linux::link::{
 use sinew_shm::linux::process::Process;
 use sinew_shm::linux::{Deadline, Region};
 
-use super::traffic::{LEAST, LINK, MUTUAL, Received, Token, is_intact, write};
+use super::traffic::{
+    LEAST, LINK, MUTUAL, Received, STATE, Token, Value, Values, is_intact, write,
+};
 use super::{Medium, Random};
 
 type Packet<'a> = domain::Packet<'a, std::sync::Arc<End<Process>>>;
+type State = domain::State<std::sync::Arc<End<Process>>, Value>;
 type Place<'a> = domain::Place<'a, std::sync::Arc<End<Process>>>;
 
 /// A call that takes this long hangs.
@@ -65,6 +69,7 @@ pub fn run(arguments: &[String]) {
         pairings: 0,
         random: Random(life.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1),
         received: Received::default(),
+        old_values: HashSet::new(),
     };
     side.live(Path::new(path));
 }
@@ -77,20 +82,25 @@ struct Side {
     pairings: u64,
     random: Random,
     received: Received,
+    /// Of all pairings before.
+    old_values: HashSet<Token>,
 }
 
 /// Handles of one pairing.
 struct Handles {
     senders: Vec<Sender>,
     receivers: Vec<Receiver>,
+    state: State,
 }
 
 impl Handles {
     fn new(link: &Link, config: &Config) -> Handles {
-        let ids = || config.channels.iter().map(|channel| channel.id);
+        let queues = || config.channels.iter().filter(|it| it.kind == Kind::Queue);
+        let ids = || queues().map(|channel| channel.id);
         Handles {
             senders: ids().map(|id| link.sender(id).unwrap()).collect(),
             receivers: ids().map(|id| link.receiver(id).unwrap()).collect(),
+            state: State::new(link.end(), STATE).unwrap(),
         }
     }
 }
@@ -243,12 +253,17 @@ impl Side {
         let token = (self.life, self.pairings);
         let mut random = Random(self.random.next() | 1);
         let is_over = AtomicBool::new(false);
+        let has_value = &AtomicBool::new(false);
         thread::scope(|scope| {
             scope.spawn(|| {
                 send(&handles.senders, token, &mut random);
                 is_over.store(true, Ordering::Relaxed);
             });
-            self.receive(link, handles, keep, when_moving);
+            let values = scope.spawn(|| exchange_values(&handles.state, token, has_value));
+            self.receive(link, handles, keep, (has_value, when_moving));
+            if let Some(peer) = values.join().unwrap() {
+                assert!(self.old_values.insert(peer), "{peer:?} is over");
+            }
         });
         // Who sends ends with the pairing as well, or with this side.
         assert!(is_over.load(Ordering::Relaxed));
@@ -260,7 +275,7 @@ impl Side {
         link: &Link,
         handles: &'a Handles,
         mut keep: Option<&mut Option<Packet<'a>>>,
-        when_moving: &mut dyn FnMut(),
+        (has_value, when_moving): (&AtomicBool, &mut dyn FnMut()),
     ) {
         let mut is_moving = false;
         while !ends() {
@@ -294,7 +309,9 @@ impl Side {
             {
                 *keep = Some(packet);
             }
-            if !is_moving && self.received.next.iter().all(|&count| count >= MOVING) {
+            let values_move = has_value.load(Ordering::Relaxed);
+            if !is_moving && values_move && self.received.next.iter().all(|&count| count >= MOVING)
+            {
                 is_moving = true;
                 when_moving();
                 let (peer, pairings) = (self.received.life(), self.pairings);
@@ -336,4 +353,31 @@ fn send(senders: &[Sender], token: Token, random: &mut Random) {
         }
         sequence[at] += 1;
     }
+}
+
+/// Sets values and reads the peer's until the pairing is over: whose they were.
+fn exchange_values(state: &State, token: Token, has_value: &AtomicBool) -> Option<Token> {
+    let mut seen = Values::default();
+    let mut value = [0; _];
+    let mut sequence = 0;
+    while !ends() {
+        for _ in 0..8 {
+            write(&mut value, token, sequence);
+            match state.set(&value) {
+                Ok(set) => assert!(set),
+                Err(_) => return seen.token,
+            }
+            sequence += 1;
+            match state.get_with_version() {
+                Ok(Some((value, version))) => {
+                    seen.check(&value, version);
+                    has_value.store(version >= 20, Ordering::Relaxed);
+                }
+                Ok(None) => {}
+                Err(_) => return seen.token,
+            }
+        }
+        thread::sleep(Duration::from_micros(200));
+    }
+    seen.token
 }

@@ -6,10 +6,16 @@ use sinew_shm::domain::{Channel, Config, EndRef, Packet, Pool};
 
 use super::Random;
 
+/// A value of the state channel: a packet as well.
+pub type Value = [u8; 4096];
+pub const STATE: u16 = 4;
+const VALUES: Channel = Channel::of::<Value>(STATE, "state");
+
 pub const CHANNELS: &[Channel] = &[
     Channel::new(1, "urgent", Pool::new(8, 64)).priority(0),
     Channel::new(2, "bulk", Pool::new(4, 4096)).priority(200),
     Channel::new(3, "unlike", Pool::new(3, 100)).pools(Pool::new(5, 200), Pool::new(3, 1000)),
+    VALUES,
 ];
 pub const LINK: Config = Config::new(CHANNELS);
 
@@ -19,6 +25,7 @@ pub const REPLYING: &[Channel] = &[
         .priority(200)
         .with_replies(),
     Channel::new(3, "unlike", Pool::new(3, 100)).pools(Pool::new(5, 200), Pool::new(3, 1000)),
+    VALUES,
 ];
 pub const MUTUAL: Config = Config::new(REPLYING).mutual();
 
@@ -98,5 +105,25 @@ impl Received {
         assert_eq!(sequence, self.next[at], "in order, each once, on {at}");
         self.next[at] += 1;
         true
+    }
+}
+
+/// What one side has seen of the peer's values in one pairing.
+#[derive(Default)]
+pub struct Values {
+    pub token: Option<Token>,
+    next: u64,
+}
+
+impl Values {
+    /// Checks a value: whole, of one life and pairing, and no earlier one than before.
+    pub fn check(&mut self, value: &Value, version: u32) {
+        let word = |at: usize| u64::from_le_bytes(value[at..at + 8].try_into().unwrap());
+        let (token, sequence) = ((word(0), word(8)), word(16));
+        is_intact(value);
+        assert_eq!(*self.token.get_or_insert(token), token, "another life");
+        assert!(sequence >= self.next, "{sequence} after {}", self.next);
+        assert_eq!(u64::from(version), sequence + 1, "the number of a value");
+        self.next = sequence;
     }
 }

@@ -12,7 +12,7 @@ use std::task::Waker;
 use sinew_shm::Unshared;
 use sinew_shm::domain::{
     Block, Channel, Coherent, Config, End, Options, Packet, Parts, Place, Platform, Pool,
-    Predicate, Receiver, Refused, Role, Sender, Silent, Slot, Status,
+    Predicate, Receiver, Refused, Role, Sender, Silent, Slot, State, Status,
 };
 
 use super::raw::{self, Pair, Raw};
@@ -23,14 +23,21 @@ const NONE: Config = Config::new(&[
     Channel::new(2, "large", Pool::new(1, 8))
         .pools(Pool::new(2, 2048), Pool::new(1, 8))
         .priority(1),
+    VALUES,
 ]);
 /// With trust: answers in the lent block, and a channel without them.
 const MUTUAL: Config = Config::new(&[
     Channel::new(1, "answers", Pool::new(3, 24)).with_replies(),
     Channel::new(2, "plain", Pool::new(2, 16)).priority(1),
+    VALUES,
 ])
 .mutual();
 const CHANNELS: usize = 2;
+/// A state channel behind them.
+const STATE: u16 = 3;
+type Value = [u8; 20];
+const VALUES: Channel = Channel::of::<Value>(STATE, "state");
+const SLOTS: usize = CHANNELS + 1;
 /// So many sets of handles in one life.
 const RENEWALS: usize = 8;
 /// So many things in hand.
@@ -42,7 +49,7 @@ impl Platform for Solo {
     type Lock = Unshared;
     type Doorbell = Silent;
     type Cache = Coherent;
-    type Slots = [Slot; CHANNELS];
+    type Slots = [Slot; SLOTS];
     type Blocks = [Block; 12];
 }
 
@@ -146,6 +153,7 @@ struct World {
 struct Handles {
     senders: [Sender<Side>; CHANNELS],
     receivers: [Receiver<Side>; CHANNELS],
+    state: State<Side, Value>,
 }
 
 impl Handles {
@@ -153,6 +161,7 @@ impl Handles {
         Handles {
             senders: [1, 2].map(|id| Sender::new(end, id).expect("a channel")),
             receivers: [1, 2].map(|id| Receiver::new(end, id).expect("a channel")),
+            state: State::new(end, STATE).expect("a channel"),
         }
     }
 }
@@ -173,7 +182,7 @@ impl World {
             doorbell: Silent,
             cache: Coherent,
             platform: Solo,
-            slots: [Slot::EMPTY; CHANNELS],
+            slots: [Slot::EMPTY; SLOTS],
             blocks: [Block::NEW; 12],
         };
         let options = if role == self.role {
@@ -336,6 +345,12 @@ impl World {
                     hands.places.push(reply.into_place());
                 }
             }
+            8 if at == 7 => match script.arg() {
+                0 => end.close(),
+                1..96 => drop(handles.state.set(&[step; 20])),
+                96..192 => drop(handles.state.get_with_version()),
+                _ => sender.flush(),
+            },
             8 => self.act_rarely(at, script, end, sender, receiver),
             _ => {}
         }
@@ -366,8 +381,7 @@ impl World {
                 sender.arm_reply(Waker::noop());
                 let _ = (receiver.ring_at(script.arg()), sender.ring_at_return());
             }
-            _ if script.arg() == 0 => end.close(),
-            _ => sender.flush(),
+            _ => {}
         }
     }
 
@@ -397,7 +411,11 @@ impl World {
                     std::mem::forget(packet);
                 }
             }
-            10 => receiver.set_filter(predicate(script)),
+            10 => {
+                let state = State::<_, Value>::new(peer, STATE).expect("a channel");
+                let _ = (state.get(), state.set(&[script.arg() as u8; 20]));
+                receiver.set_filter(predicate(script));
+            }
             11 => {
                 receiver.arm(Waker::noop());
                 sender.arm(Waker::noop());
@@ -546,6 +564,14 @@ impl World {
             assert_eq!(there.senders[channel].send(b"back"), Ok(true));
             let packet = here.receivers[channel].receive();
             assert_eq!(packet.expect("up").expect("a packet").len(), 4);
+        }
+        assert_eq!((here.state.get(), there.state.get()), (Ok(None), Ok(None)));
+        for number in 1..6 {
+            for (from, to) in [(&here, &there), (&there, &here)] {
+                assert_eq!(from.state.set(&[number; 20]), Ok(true));
+                let expected = ([number; 20], number.into());
+                assert_eq!(to.state.get_with_version(), Ok(Some(expected)));
+            }
         }
         assert!(end.check_books() && peer.check_books());
     }
