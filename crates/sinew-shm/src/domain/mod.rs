@@ -14,6 +14,7 @@
 //! | `layout` | where what lies in a segment |
 //! | `plan` | [`Plan`]: what follows from a configuration, worked out by the compiler |
 //! | `region` | [`Region`]: where the segments lie in a file or in physical memory |
+//! | `regions` | [`Regions`]: several links of one configuration, one behind the other |
 //! | `session` | the handshake; restarts of either side |
 //! | `ring` | entries from one side to the other |
 //! | `outbox`, `inbox` | one side's halves of a channel: who has which block |
@@ -56,6 +57,7 @@ mod outbox;
 mod plan;
 mod port;
 mod region;
+mod regions;
 mod ring;
 mod session;
 mod state;
@@ -76,6 +78,7 @@ pub use message::{Answer, Call, CallError, Message, Messages, TypedCall, Word, W
 pub use plan::{ChannelPlan, Plan};
 pub use port::{Cache, Coherent, Doorbell, HardwareLock, Silent, Uses};
 pub use region::{Region, Span};
+pub use regions::{NoRegions, Regions};
 pub use state::{Plain, State, Value};
 #[doc(hidden)]
 pub use state::{hash_of, join};
