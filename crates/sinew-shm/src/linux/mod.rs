@@ -10,7 +10,9 @@
 //! | [`place`] | where a socket listens in the file system |
 //! | [`bell`] | doorbells: socket byte, eventfd, futex; waiting with a time limit and notice of death |
 //! | [`barrier`] | the asymmetric fence |
+//! | `record` | locks on bytes of a file, which the kernel frees when a process is gone |
 //! | `role` | who is which side in a region |
+//! | [`slots`] | one master and several remotes in one region |
 //! | [`process`] | one side of a link in a process, made of all these |
 //! | [`link`] | what a program holds: an end that can wait |
 //!
@@ -26,11 +28,14 @@ pub mod map;
 pub mod memfd;
 pub mod place;
 pub mod process;
+mod record;
 pub mod region;
 mod role;
+pub mod slots;
 
 pub use deadline::Deadline;
 pub use link::Link;
 pub use map::Mapping;
 pub use memfd::Segment;
 pub use region::Region;
+pub use slots::Slots;

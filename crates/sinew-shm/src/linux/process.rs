@@ -204,7 +204,8 @@ impl Source for Mapping {
     }
 }
 
-fn segment(map: &Mapping) -> Option<crate::Segment> {
+/// For words at places that nobody else in this program uses.
+pub(super) fn segment(map: &Mapping) -> Option<crate::Segment> {
     let base: NonNull<u8> = map.as_ptr();
     // SAFETY: the range is mapped for as long as the map lives, and what is made of this segment
     // keeps the map; only the link's code reaches into it.

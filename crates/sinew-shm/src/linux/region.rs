@@ -7,6 +7,7 @@ use std::path::Path;
 use rustix::fs::{FileType, Mode, OFlags, fstat, ftruncate, open};
 
 use super::map::{MapError, Mapping};
+use super::record::{Record, is_taken};
 use super::role::Role;
 use crate::domain::Span;
 
@@ -74,14 +75,53 @@ impl Region {
 
     /// Takes the side whose segment lies at `own`, so that nobody else does.
     pub(super) fn claim(&self, own: Span, peer: Span) -> Result<Role, MapError> {
-        let range = |part: Span| {
-            let at = self.within(part.offset as usize, part.len as usize)?;
-            Ok((at, part.len))
-        };
-        match Role::take(self.file.as_fd(), range(own)?, range(peer)?) {
+        let (own, peer) = (self.range(own)?, self.range(peer)?);
+        match Role::take(self.file.as_fd(), own, peer) {
             Ok(Some(role)) => Ok(role),
             Ok(None) => Err(MapError::Taken),
             Err(error) => Err(MapError::Io(error)),
+        }
+    }
+
+    /// Whether a process of this machine is the side whose segment lies at `part`, by the lock that
+    /// [`Link::in_region`](super::Link::in_region) takes. A region that is open for reading will do.
+    ///
+    /// Another core, or an emulator, has no lock.
+    pub fn is_taken(&self, part: Span) -> Result<bool, MapError> {
+        let range = self.range(part)?;
+        is_taken(self.file.as_fd(), range).map_err(MapError::Io)
+    }
+
+    /// Takes bytes of the region, as [`Region::claim`] does; `None` where somebody has them.
+    pub(super) fn lock(&self, part: Span) -> Result<Option<Record>, MapError> {
+        let range = self.range(part)?;
+        Record::take(self.file.as_fd(), range).map_err(MapError::Io)
+    }
+
+    /// The region of a part of the same file, which need not lie in this one.
+    pub(super) fn elsewhere(&self, part: Span) -> Result<Region, MapError> {
+        let out_of_range = |len| MapError::OutOfRange {
+            offset: part.offset,
+            len,
+        };
+        let len = usize::try_from(part.len).map_err(|_| out_of_range(usize::MAX))?;
+        let offset = self.offset.checked_add(part.offset);
+        Ok(Region {
+            file: self.file.try_clone().map_err(MapError::Io)?,
+            offset: offset.ok_or(out_of_range(len))?,
+            len,
+        })
+    }
+
+    /// The bytes of the file that a part of the region has.
+    fn range(&self, part: Span) -> Result<(u64, u64), MapError> {
+        let out_of_range = MapError::OutOfRange {
+            offset: part.offset,
+            len: self.len,
+        };
+        match (usize::try_from(part.offset), usize::try_from(part.len)) {
+            (Ok(at), Ok(len)) => Ok((self.within(at, len)?, part.len)),
+            _ => Err(out_of_range),
         }
     }
 

@@ -10,6 +10,7 @@ mod links;
 mod maps;
 mod memfds;
 mod processes;
+mod slots;
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
