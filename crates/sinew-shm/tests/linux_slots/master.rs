@@ -181,6 +181,10 @@ impl Master<'_> {
             );
             back[at] += 1;
             self.answers.fetch_add(1, Ordering::Relaxed);
+            if random.one_in(32) {
+                // So that some of the time is left to those who start, stop and die.
+                random.sleep(1000);
+            }
             let all: u64 = back.iter().sum();
             if all == MOVING {
                 let slot = self.slot;

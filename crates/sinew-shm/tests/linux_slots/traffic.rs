@@ -7,7 +7,7 @@ use sinew_shm::linux::link::Options;
 
 pub const CHANNELS: &[Channel] = &[
     Channel::new(1, "urgent", Pool::new(8, 64)).priority(0),
-    Channel::new(2, "bulk", Pool::new(4, 2000)).priority(200),
+    Channel::new(2, "bulk", Pool::new(4, 500)).priority(200),
 ];
 pub const LINK: Config = Config::new(CHANNELS);
 
@@ -47,7 +47,10 @@ pub fn packet(label: Label, most: usize) -> Vec<u8> {
     let mut random = Random(mix);
     let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     let len = bytes.len() + random.below((most - bytes.len()) as u64 + 1) as usize;
-    bytes.resize_with(len, || random.next() as u8);
+    while bytes.len() < len {
+        bytes.extend(random.next().to_le_bytes());
+    }
+    bytes.truncate(len);
     bytes
 }
 
