@@ -48,11 +48,13 @@ test-32bit: ## the shared layout on a 32-bit machine, and links of 32-bit with 6
 	@if [ "$$(uname -m)" = x86_64 ]; then \
 		cargo test -q --target i686-unknown-linux-gnu -p sinew-shm --features linux \
 			--test golden --test linux; \
-		program() { cargo test -q -p sinew-shm --features linux --test linux_loops --no-run \
-			--message-format=json "$$@" | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p'; }; \
-		wide=$$(program); narrow=$$(program --target i686-unknown-linux-gnu); \
-		echo "64 bits, and a peer of 32:"; SINEW_ROUNDS=50 SINEW_PEER=$$narrow $$wide; \
-		echo "32 bits, and a peer of 64:"; SINEW_ROUNDS=50 SINEW_PEER=$$wide $$narrow; \
+		program() { cargo test -q -p sinew-shm --features linux --test $$1 --no-run \
+			--message-format=json "$${@:2}" | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p'; }; \
+		for loops in linux_loops linux_slots; do \
+			wide=$$(program $$loops); narrow=$$(program $$loops --target i686-unknown-linux-gnu); \
+			echo "64 bits, and peers of 32:"; SINEW_ROUNDS=50 SINEW_PEER=$$narrow $$wide; \
+			echo "32 bits, and peers of 64:"; SINEW_ROUNDS=50 SINEW_PEER=$$wide $$narrow; \
+		done; \
 	else echo "test-32bit: needs an x86-64 machine, skipped"; fi
 
 test-explore: ## every state of a domain link's two sides, with a crash at every step
@@ -103,6 +105,7 @@ test-fuzz: ## every reader of foreign bytes, FUZZ_RUNS executions each
 
 soak: ## hours: 10,000 kills of linked processes and boards, 1,000,000,000 executions of each fuzz target
 	SINEW_ROUNDS=10000 cargo test -q -p sinew-shm --features linux --test linux_loops
+	SINEW_ROUNDS=10000 cargo test -q -p sinew-shm --features linux --test linux_slots
 	$(MAKE) --no-print-directory -C firmware soak
 	@$(MAKE) --no-print-directory test-fuzz FUZZ_RUNS=1000000000
 

@@ -19,6 +19,7 @@ use sinew_shm::domain::{
 };
 use sinew_shm::linux::exchange::{self, DoorbellKind};
 use sinew_shm::linux::process::{Mapped, Process, offer};
+use sinew_shm::linux::{self, Slots};
 use support::complaint;
 
 const LINK: Config = Config::new(&[
@@ -181,6 +182,79 @@ fn json_says_the_same_for_machines() {
     up([&first, &second, &first]);
     sender(&first, 1).send(b"command").unwrap();
     check("json", &page(&folder, &["shm:link?offset=8192", "--json"]));
+}
+
+/// Three slots in a folder: one that is used, one whose remote has gone, one that nobody had.
+fn slots(folder: &Path) -> (Slots, Vec<linux::Link>) {
+    let slots = Slots::create(folder.join("link"), OFFSET, LINK, 3).unwrap();
+    // No sign of life after the first, so that their count is the same in every run.
+    let mut options = linux::link::Options::default();
+    options.end.heartbeat = 3_600_000;
+    let mut links: Vec<linux::Link> = (0..3)
+        .map(|slot| slots.master(slot, options).unwrap())
+        .collect();
+    let remotes = [0, 1].map(|_| slots.claim(options).unwrap());
+    for remote in &remotes {
+        let master = links[remote.slot as usize].end();
+        up([master, remote.link.end(), master]);
+    }
+    let [used, gone] = remotes;
+    for _ in 0..3 {
+        links[0].sender(1).unwrap().send(b"command").unwrap();
+    }
+    drop(gone);
+    links[1].end().look(0);
+    links.push(used.link);
+    (slots, links)
+}
+
+#[test]
+fn every_slot_is_shown_with_who_has_it() {
+    let folder = folder("slots");
+    let (slots, mut links) = slots(&folder);
+    check("slots", &page(&folder, &["shm:link?offset=0x2000"]));
+    // What is left where a process was killed: memory that says up, and no lock.
+    fs::copy(folder.join("link"), folder.join("killed")).unwrap();
+    let text = page(&folder, &["shm:killed?offset=0x2000"]);
+    let title = "slot 0 · first side: no process · second side: no process\nup · 3 channels";
+    let why = "\nno process of this machine has the second side: it is gone, or elsewhere\n";
+    assert!(text.contains(title) && text.contains(why), "{text}");
+    // The master of the one that is used goes; its memory says that it closed.
+    drop(links.remove(0));
+    let text = page(&folder, &["shm:link?offset=0x2000"]);
+    let title = "slot 0 · first side: no process · second side: a process\ndown";
+    assert!(text.contains(title), "{text}");
+    drop((slots, links));
+    let text = page(&folder, &["shm:link?offset=0x2000"]);
+    assert!(text.contains("3 slots, 0 taken\n"), "{text}");
+}
+
+#[test]
+fn json_and_link_file_of_slots_are_written() {
+    let folder = folder("slots-json");
+    let _links = slots(&folder);
+    let json = page(&folder, &["shm:link?offset=0x2000", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let links = json["links"].as_array().unwrap();
+    let shown: Vec<_> = links
+        .iter()
+        .map(|link| {
+            let taken = &link["taken_by_process"];
+            let side = |name: &str| taken[name].as_bool().unwrap();
+            let number = link["slot"].as_u64().unwrap();
+            let state = link["state"].as_str().unwrap();
+            (number, state, side("first"), side("second"))
+        })
+        .collect();
+    let expected = [
+        (0, "up", true, true),
+        (1, "free", true, false),
+        (2, "free", true, false),
+    ];
+    assert_eq!(shown, expected);
+    assert_eq!(links[0]["channels"][0]["first_to_second"]["queued"], 3);
+    let toml = page(&folder, &["shm:link?offset=0x2000", "--toml"]);
+    assert_eq!(toml.trim_end(), LINK.to_toml().trim_end());
 }
 
 #[test]

@@ -6,12 +6,16 @@ use serde_json::{Value, json};
 use sinew_shm::domain::observe::{Channel, ChannelSide, Link, NoSide, Side, Source, State};
 use sinew_shm::domain::{Kind, Role, Trust, Violation};
 
+use super::source::Slot;
+
 /// Both roles, in the order in which they are shown.
 pub const ROLES: [Role; 2] = [Role::First, Role::Second];
 
 /// One look at a link.
 pub struct Report {
     at: Instant,
+    /// Where it is one of several.
+    pub slot: Option<Slot>,
     pub sides: [Result<Side, NoSide>; 2],
     pub channels: Vec<Channel>,
     pub is_up: bool,
@@ -23,7 +27,7 @@ pub struct Report {
 
 impl Report {
     /// Looks, and compares with the look before.
-    pub fn new(link: &Link<impl Source>, before: Option<&Report>) -> Report {
+    pub fn new(link: &Link<impl Source>, slot: Option<Slot>, before: Option<&Report>) -> Report {
         let at = Instant::now();
         let sides = ROLES.map(|role| link.side(role));
         let is_up = match &sides {
@@ -62,6 +66,7 @@ impl Report {
         });
         Report {
             at,
+            slot,
             is_up,
             beats,
             rates: rates.collect(),
@@ -82,6 +87,21 @@ impl Report {
 
     /// The state of the link in a word, and why it is not up.
     pub fn verdict(&self) -> (&'static str, Option<String>) {
+        let is_taken = self.slot.and_then(|slot| slot.is_taken[1]);
+        match (is_taken, self.session()) {
+            // Its process was killed, and the master has not looked since; or it is another core.
+            (Some(false), ("up", _)) => {
+                let why =
+                    "no process of this machine has the second side: it is gone, or elsewhere";
+                ("up", Some(why.into()))
+            }
+            (Some(false), ("down" | "waiting", _)) => ("free", None),
+            (_, verdict) => verdict,
+        }
+    }
+
+    /// The same by the two segments alone.
+    fn session(&self) -> (&'static str, Option<String>) {
         let name = |side: usize| ["first", "second"][side];
         for (side, found) in self.sides.iter().enumerate() {
             if let Err(error) = found {
@@ -130,14 +150,21 @@ impl Report {
         let mut sides = sides.map(|(index, side)| self.side_json(index, side));
         let channels = self.channels.iter().enumerate();
         let channels = channels.map(|(index, channel)| self.channel_json(index, channel));
-        json!({
+        let mut all = json!({
             "state": state,
             "why": why,
             "up": self.is_up,
             "first": sides.next(),
             "second": sides.next(),
             "channels": channels.collect::<Vec<_>>(),
-        })
+        });
+        if let (Some(slot), Some(all)) = (self.slot, all.as_object_mut()) {
+            let [first, second] = slot.is_taken;
+            all.insert("slot".into(), slot.number.into());
+            let taken = json!({ "first": first, "second": second });
+            all.insert("taken_by_process".into(), taken);
+        }
+        all
     }
 
     fn side_json(&self, index: usize, side: &Result<Side, NoSide>) -> Value {

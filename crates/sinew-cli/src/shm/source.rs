@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use sinew_shm::domain::observe::{Side, Source};
-use sinew_shm::domain::{Config, Region, Role};
+use sinew_shm::domain::{Config, Region, Regions, Role, Span};
 use sinew_shm::linux::exchange::{ExchangeError, Field};
 use sinew_shm::linux::link::{connected, connected_stream};
 use sinew_shm::linux::{self, Mapping, exchange};
@@ -65,6 +65,29 @@ pub type Segments = [Segment; 2];
 pub struct Found {
     pub links: Vec<Segments>,
     pub more: u32,
+    /// Of each link, where they lie in slots.
+    pub slots: Vec<Slot>,
+}
+
+impl Found {
+    fn links(links: Vec<Segments>, more: u32) -> Found {
+        Found {
+            links,
+            more,
+            slots: Vec::new(),
+        }
+    }
+}
+
+/// One of several slots in a file or device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Slot {
+    /// From 0.
+    pub number: u32,
+    pub count: u32,
+    /// Whether a process of this machine has the first side, and the second; `None` where the system
+    /// cannot tell.
+    pub is_taken: [Option<bool>; 2],
 }
 
 /// Opens what is at a place. A configuration says where the second side lies also before the first
@@ -152,6 +175,9 @@ pub fn open(place: &Place, config: Option<&Config<'_>>) -> Result<Found, Failure
             }),
         }
     };
+    if let Ok(regions) = Regions::read(&part(place.offset, 64)?) {
+        return slots(place, &regions, part);
+    }
     let region = match config {
         Some(config) => Some(Region::of(config)),
         None => match Side::read(&part(place.offset, HEADER)?) {
@@ -160,10 +186,8 @@ pub fn open(place: &Place, config: Option<&Config<'_>>) -> Result<Found, Failure
         },
     };
     let Some(region) = region else {
-        return Ok(Found {
-            links: vec![[part(place.offset, HEADER)?, Segment::Unknown]],
-            more: 0,
-        });
+        let links = vec![[part(place.offset, HEADER)?, Segment::Unknown]];
+        return Ok(Found::links(links, 0));
     };
     let at = |role| place.offset.saturating_add(region.segment(role).offset);
     let second = at(Role::Second);
@@ -172,13 +196,37 @@ pub fn open(place: &Place, config: Option<&Config<'_>>) -> Result<Found, Failure
         (None, Ok(side)) => u64::from(side.length),
         (None, Err(_)) => HEADER,
     };
-    Ok(Found {
-        links: vec![[
-            part(at(Role::First), region.first.len)?,
-            part(second, second_len)?,
-        ]],
-        more: 0,
-    })
+    let links = vec![[
+        part(at(Role::First), region.first.len)?,
+        part(second, second_len)?,
+    ]];
+    Ok(Found::links(links, 0))
+}
+
+/// The links of slots, and which of their sides processes have.
+fn slots(
+    place: &Place,
+    regions: &Regions,
+    part: impl Fn(u64, u64) -> Result<Segment, Failure>,
+) -> Result<Found, Failure> {
+    let len = usize::try_from(regions.len()).ok();
+    let locks =
+        len.and_then(|len| linux::Region::open_read_only(&place.path, place.offset, len).ok());
+    let mut found = Found::links(Vec::new(), 0);
+    for number in 0..regions.slots {
+        let sides = [Role::First, Role::Second].map(|role| regions.segment(number, role));
+        let [Some(first), Some(second)] = sides else {
+            continue;
+        };
+        let open = |side: Span| part(place.offset.saturating_add(side.offset), side.len);
+        found.links.push([open(first)?, open(second)?]);
+        found.slots.push(Slot {
+            number,
+            count: regions.slots,
+            is_taken: [first, second].map(|side| locks.as_ref()?.is_taken(side).ok()),
+        });
+    }
+    Ok(found)
 }
 
 /// What every segment has, whatever its length.
@@ -204,8 +252,6 @@ fn shown_by_process(socket: OwnedFd) -> Result<Found, exchange::ExchangeError> {
             [Segment::Map(serving), Segment::Map(joined)]
         }
     });
-    Ok(Found {
-        links: links.collect(),
-        more: observed.total.saturating_sub(shown),
-    })
+    let more = observed.total.saturating_sub(shown);
+    Ok(Found::links(links.collect(), more))
 }

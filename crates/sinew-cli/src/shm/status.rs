@@ -19,7 +19,7 @@ use crate::output;
 /// Show the state of a link, and where every block of its channels is.
 ///
 /// The link is only read: neither side notices. A process shows its links at their socket; a file or
-/// a device is read at the offset.
+/// a device is read at the offset, and where it has slots, all of them are shown.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -64,7 +64,8 @@ pub fn run(args: Args) -> Result<(), Failure> {
         let links = found.links.into_iter().enumerate();
         let now: Vec<Report> = links
             .map(|(index, [first, second])| {
-                Report::new(&Link::new(first, second), before.get(index))
+                let slot = found.slots.get(index).copied();
+                Report::new(&Link::new(first, second), slot, before.get(index))
             })
             .collect();
         let shown = match args.json {
@@ -114,6 +115,9 @@ fn write_toml(args: &Args, config: Option<&LinkFile>) -> Result<(), Failure> {
             "let somebody connect to it first",
         ));
     }
+    // The slots of a memory have one configuration.
+    let are_slots = !found.slots.is_empty();
+    let mut refused = None;
     for [first, second] in found.links {
         let link = Link::new(first, second);
         // What no side could run with is not worth a file.
@@ -124,17 +128,24 @@ fn write_toml(args: &Args, config: Option<&LinkFile>) -> Result<(), Failure> {
             (config.check().is_ok() && config.hash() == hash).then_some(file)
         };
         let has_opened = ROLES.into_iter().any(|role| link.side(role).is_ok());
-        let file = ROLES
-            .iter()
-            .find_map(fits)
-            .ok_or_else(|| match has_opened {
-                false => failed("no side has opened", "start one"),
-                true => failed(
-                    "the directories of the link do not fit to its configuration's hash",
-                    "something wrote over the memory: start the link again",
-                ),
-            })?;
-        output::line(&file.config().to_toml())?;
+        let file = ROLES.iter().find_map(fits).ok_or_else(|| match has_opened {
+            false => failed("no side has opened", "start one"),
+            true => failed(
+                "the directories of the link do not fit to its configuration's hash",
+                "something wrote over the memory: start the link again",
+            ),
+        });
+        match file {
+            Ok(file) => output::line(&file.config().to_toml())?,
+            Err(error) if are_slots => {
+                refused = Some(error);
+                continue;
+            }
+            Err(error) => return Err(error),
+        }
+        if are_slots {
+            return Ok(());
+        }
     }
-    Ok(())
+    refused.map_or(Ok(()), Err)
 }

@@ -7,6 +7,7 @@ use sinew_shm::domain::observe::{Channel, NoSide, Side};
 
 use super::place::Place;
 use super::report::{self, ROLES, Report};
+use super::source::Slot;
 use crate::output::thousands;
 
 /// How a page looks.
@@ -32,8 +33,15 @@ pub fn page(place: &Place, links: &[Report], more: u32, style: Style) -> String 
     if links.is_empty() {
         page += "no links\n";
     }
+    let slots = links.iter().filter_map(|link| link.slot);
+    if slots.clone().next().is_some() {
+        let taken = slots.clone().filter(|slot| slot.is_taken[1] == Some(true));
+        page += &format!("{} slots, {} taken\n", slots.count(), taken.count());
+    }
     for (index, link) in links.iter().enumerate() {
-        if links.len() > 1 {
+        if let Some(slot) = link.slot {
+            page += &format!("\n{}\n", style.paint(&slot_title(slot), BOLD));
+        } else if links.len() > 1 {
             let title = format!("link {} of {}", index + 1, links.len() as u32 + more);
             page += &format!("\n{}\n", style.paint(&title, BOLD));
         }
@@ -43,6 +51,16 @@ pub fn page(place: &Place, links: &[Report], more: u32, style: Style) -> String 
         page += &format!("\nand {more} links more\n");
     }
     page
+}
+
+fn slot_title(slot: Slot) -> String {
+    let [first, second] = slot.is_taken.map(|is_taken| match is_taken {
+        Some(true) => "a process",
+        Some(false) => "no process",
+        None => "unknown",
+    });
+    let number = slot.number;
+    format!("slot {number} · first side: {first} · second side: {second}")
 }
 
 fn one(link: &Report, style: Style) -> String {
