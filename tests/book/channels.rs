@@ -203,3 +203,73 @@ fn gathering_and_polling() -> Result<(), Box<dyn Error>> {
     assert_eq!(handled, 3);
     Ok(())
 }
+
+// ANCHOR: slots-master
+use sinew_shm::StdLock;
+use sinew_shm::linux::slots::{Claimed, Slots};
+
+/// The master has the first side of every slot, and here a thread for each.
+fn master(path: &Path) -> Result<(), Box<dyn Error>> {
+    let slots = Slots::create(path, 0, LINK, 2)?;
+    std::thread::scope(|scope| {
+        for slot in 0..slots.count() {
+            let link: Link = slots.master(slot, Options::default())?;
+            scope.spawn(move || serve(&link));
+        }
+        Ok(())
+    })
+}
+
+/// Works for one remote after the other, until none has come for a second.
+fn serve(link: &Link) {
+    while link.up_within(SECOND).is_ok() {
+        let (Some(orders), Some(answers)) = (link.receiver(ORDERS), link.sender(ORDERS)) else {
+            return;
+        };
+        // Ends when the remote goes, whatever way it does.
+        while let Ok(order) = orders.receive_within(None) {
+            let mut number = [0; 4];
+            if order.copy_to(&mut number).is_err() {
+                break;
+            }
+            drop(order);
+            let number = u32::from_le_bytes(number);
+            let square = (number * number).to_le_bytes();
+            if answers.send_within(&square, None).is_err() {
+                break;
+            }
+        }
+    }
+}
+// ANCHOR_END: slots-master
+
+// ANCHOR: slots-remote
+fn remote(path: &Path, number: u32) -> Result<u32, Box<dyn Error>> {
+    // Whoever comes first makes the slots.
+    let slots = Slots::create(path, 0, LINK, 2)?;
+    let Claimed { link, .. } = slots.claim::<StdLock>(Options::default())?;
+    link.up_within(SECOND)?;
+    let orders = link.sender(ORDERS).ok_or("no such channel")?;
+    let answers = link.receiver(ORDERS).ok_or("no such channel")?;
+    orders.send_within(&number.to_le_bytes(), SECOND)?;
+    let mut square = [0; 4];
+    answers.receive_within(SECOND)?.copy_to(&mut square)?;
+    Ok(u32::from_le_bytes(square))
+}
+// ANCHOR_END: slots-remote
+
+#[test]
+fn one_master_works_for_two_remotes() -> Result<(), Box<dyn Error>> {
+    let path = std::env::temp_dir().join(format!("sinew-master-{}", std::process::id()));
+    let _ = std::fs::remove_file(&path);
+    let run = |number| remote(&path, number).map_err(|error| error.to_string());
+    std::thread::scope(|scope| -> Result<(), Box<dyn Error>> {
+        let master = scope.spawn(|| master(&path).map_err(|error| error.to_string()));
+        let remotes = [3, 4].map(|number| scope.spawn(move || run(number)));
+        let [three, four] = remotes.map(|remote| remote.join().unwrap());
+        assert_eq!((three?, four?), (9, 16));
+        Ok(master.join().unwrap()?)
+    })?;
+    std::fs::remove_file(&path)?;
+    Ok(())
+}
