@@ -358,3 +358,55 @@ fn a_program_that_a_killed_process_has_started_does_not_keep_its_slot() {
     assert_eq!(claim(&slots).unwrap().slot, 1);
     drop(pipe);
 }
+
+#[test]
+fn a_slot_claimed_anew_ends_the_wait_of_its_master_before_any_look() {
+    let file = File::new("anew");
+    let slots = file.slots(2);
+    // Nothing is found by looking every now and then.
+    let mut options = Options::default();
+    options.end.heartbeat = 3_600_000;
+    let first: Link = slots.master(0, options).unwrap();
+    let (mut child, slot) = start_claimer(&file.0);
+    assert_eq!(slot, 0);
+    first.up_within(Some(LONG)).unwrap();
+    let here = first.receiver(1).unwrap();
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| here.receive_within(None).map(drop));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let next = claim(&slots).unwrap();
+        assert_eq!(next.slot, 0);
+        let lost = waiter.join().unwrap();
+        assert_eq!(lost, Err(WaitError::Lost(Lost::Restarted)));
+        come_up(&first, &next.link);
+    });
+}
+
+#[test]
+fn answers_in_the_lent_block_stay_in_their_slot() {
+    const MUTUAL: Config =
+        Config::new(&[Channel::new(1, "calls", Pool::new(4, 64)).with_replies()]).mutual();
+    let file = File::new("mutual");
+    let slots = Slots::create(&file.0, OFFSET, MUTUAL, 2).unwrap();
+    let masters = [0, 1].map(|slot| master(&slots, slot));
+    let remotes = [0, 1].map(|_| claim(&slots).unwrap());
+    for remote in &remotes {
+        come_up(&masters[remote.slot as usize], &remote.link);
+    }
+    let callers = masters.each_ref().map(|link| link.sender(1).unwrap());
+    for (slot, caller) in callers.iter().enumerate() {
+        assert!(caller.send_within(&[slot as u8; 32], Some(LONG)).unwrap());
+    }
+    for remote in &remotes {
+        let here = remote.link.receiver(1).unwrap();
+        let mut packet = here.receive_within(Some(LONG)).unwrap();
+        assert_eq!(packet.trusted().unwrap(), [remote.slot as u8; 32]);
+        packet.place().unwrap()[0] = 100 + remote.slot as u8;
+        assert!(packet.reply(1));
+    }
+    for (slot, caller) in callers.iter().enumerate() {
+        let reply = caller.reply_within(Some(LONG)).unwrap();
+        assert_eq!(reply[..], [100 + slot as u8]);
+    }
+}
