@@ -124,7 +124,11 @@ impl Regions {
     /// Reads the header of a memory. What it says is checked: the numbers fit together, and no more
     /// than [`Regions::MAX`] slots are believed.
     pub fn read(memory: &(impl Source + ?Sized)) -> Result<Regions, NoRegions> {
-        let words = memory.line(0).ok_or(NoRegions::Short)?;
+        let magic = memory.line(0).ok_or(NoRegions::Short)?[header::MAGIC];
+        // A line is read backwards, and the first word was written last: the others of the same look
+        // may be older than it.
+        let mut words = memory.line(0).ok_or(NoRegions::Short)?;
+        words[header::MAGIC] = magic;
         if words[header::MAGIC] == MAGIC.swap_bytes() {
             return Err(NoRegions::ByteOrder);
         }
@@ -208,7 +212,7 @@ impl core::error::Error for NoRegions {}
 mod tests {
     extern crate std;
 
-    use super::{MAGIC, NoRegions, Regions, header};
+    use super::{MAGIC, NoRegions, Regions, Source, header};
     use crate::domain::{Channel, Config, Pool, Role};
 
     const LINK: Config = Config::new(&[
@@ -295,6 +299,27 @@ mod tests {
         }
         let short = Regions::read(&bytes(good)[..63]);
         assert_eq!(short, Err(NoRegions::Short));
+    }
+
+    /// A header that is being written while it is read.
+    struct Written(core::cell::Cell<usize>);
+
+    impl Source for Written {
+        fn line(&self, _: u32) -> Option<[u32; 16]> {
+            let mut words = Regions::of(&LINK, 2)?.header();
+            let looks = self.0.replace(self.0.get() + 1);
+            if looks == 0 {
+                // The later words were read before, and the first one after, they were written.
+                words[1..].fill(0);
+            }
+            Some(words)
+        }
+    }
+
+    #[test]
+    fn a_header_that_is_just_written_is_read_whole() {
+        let found = Regions::read(&Written(Default::default()));
+        assert_eq!(found, Ok(Regions::of(&LINK, 2).unwrap()));
     }
 
     #[test]
