@@ -4,7 +4,8 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{FileType, Mode, OFlags, fstat, ftruncate, open};
+use rustix::fs::{FallocateFlags, FileType, Mode, OFlags, fallocate, fstat, ftruncate, open};
+use rustix::io::Errno;
 
 use super::map::{MapError, Mapping};
 use super::record::{Record, is_taken};
@@ -28,6 +29,20 @@ pub struct Region {
     len: usize,
 }
 
+/// Makes a file as long as this, at least. Somebody else may do the same with another length at the
+/// same time, so it must never become shorter.
+fn grow(file: &OwnedFd, len: u64) -> io::Result<()> {
+    loop {
+        match fallocate(file, FallocateFlags::empty(), len.saturating_sub(1), 1) {
+            Err(Errno::INTR) => {}
+            // On a file system without it, two lengths at the same time may leave the shorter one,
+            // which the check of each map finds.
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(ftruncate(file, len)?),
+            done => return Ok(done?),
+        }
+    }
+}
+
 impl Region {
     /// Opens `path` for reading and writing. The file must exist; the range is checked when mapped.
     pub fn open(path: impl AsRef<Path>, offset: u64, len: usize) -> io::Result<Self> {
@@ -44,9 +59,8 @@ impl Region {
         let stat = fstat(&file)?;
         let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
         let end = offset.saturating_add(len as u64);
-        // It is never made shorter, so both sides may do this at the same time.
         if is_file && u64::try_from(stat.st_size).unwrap_or(0) < end {
-            ftruncate(&file, end)?;
+            grow(&file, end)?;
         }
         Self::open(path, offset, len)
     }

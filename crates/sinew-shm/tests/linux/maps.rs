@@ -167,3 +167,25 @@ fn dropped_mapping_is_unmapped() {
     drop(map);
     assert_eq!(mapped(), 0);
 }
+
+#[test]
+fn region_that_several_make_is_as_long_as_the_longest() {
+    let path = std::env::temp_dir().join(format!("sinew-longest-{}", std::process::id()));
+    for _ in 0..500 {
+        let _ = std::fs::remove_file(&path);
+        let begin = std::sync::Barrier::new(4);
+        std::thread::scope(|scope| {
+            for pages in 1..=4 {
+                let (path, begin) = (&path, &begin);
+                scope.spawn(move || {
+                    begin.wait();
+                    let region = Region::create(path, 0, pages * 4096).unwrap();
+                    // Its end is there from now on.
+                    assert!(region.own(0, pages * 4096).is_ok());
+                });
+            }
+        });
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 4 * 4096);
+    }
+    std::fs::remove_file(&path).unwrap();
+}
