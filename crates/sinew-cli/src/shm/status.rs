@@ -104,6 +104,9 @@ fn json_text(args: &Args, links: &[Report], more: u32) -> String {
 
 fn write_toml(args: &Args, config: Option<&LinkFile>) -> Result<(), Failure> {
     let found = source::open(&args.place, config.map(LinkFile::config).as_ref())?;
+    // The slots of a memory have one configuration.
+    let are_slots = !found.slots.is_empty();
+    let mut refused = None;
     let failed = |cause: &str, help: &str| Failure::NoConnection {
         endpoint: args.place.to_string(),
         cause: cause.into(),
@@ -115,9 +118,6 @@ fn write_toml(args: &Args, config: Option<&LinkFile>) -> Result<(), Failure> {
             "let somebody connect to it first",
         ));
     }
-    // The slots of a memory have one configuration.
-    let are_slots = !found.slots.is_empty();
-    let mut refused = None;
     for [first, second] in found.links {
         let link = Link::new(first, second);
         // What no side could run with is not worth a file.
