@@ -205,7 +205,6 @@ fn gathering_and_polling() -> Result<(), Box<dyn Error>> {
 }
 
 // ANCHOR: slots-master
-use sinew_shm::StdLock;
 use sinew_shm::linux::slots::{Claimed, Slots};
 
 /// The master has the first side of every slot, and here a thread for each.
