@@ -178,6 +178,45 @@ fn threads_have_a_link() -> Result<(), Box<dyn Error>> {
 }
 
 #[test]
+fn the_latest_value_is_shared() -> Result<(), Box<dyn Error>> {
+    // ANCHOR: state
+    use sinew_shm::domain::{Role, State};
+
+    sinew_shm::value! {
+        /// Where the arm is, or is to be.
+        #[derive(Clone, Copy, PartialEq, Debug)]
+        pub struct Pose {
+            pub at: [f32; 3],
+            pub time: u64,
+        }
+    }
+    const POSE: u16 = 3;
+    const ARM: Config = Config::new(&[Channel::of::<Pose>(POSE, "pose")]);
+
+    let (near, far): (Link, Link) = Link::pair(ARM, Options::default())?;
+    let thread = std::thread::spawn(move || far.up_within(SECOND).map(|()| far));
+    near.up_within(SECOND)?;
+    let far = thread.join().unwrap()?;
+    let is: State<_, Pose> = State::new(near.end(), POSE).ok_or("no such channel")?;
+    let wanted: State<_, Pose> = State::new(far.end(), POSE).ok_or("no such channel")?;
+    let mut pose = Pose {
+        at: [0.0; 3],
+        time: 0,
+    };
+    assert_eq!(wanted.get()?, None); // nothing was set yet
+    for time in 1..=1000 {
+        pose.time = time;
+        is.set(&pose)?; // whatever the peer does meanwhile
+    }
+    assert_eq!(wanted.get_with_version()?, Some((pose, 1000)));
+    // Whoever is neither side, in this program or by the two segments in another one.
+    let (seen, _) = near.end().observe().state::<Pose>(Role::First, POSE)?;
+    assert_eq!(seen, pose);
+    // ANCHOR_END: state
+    Ok(())
+}
+
+#[test]
 fn gathering_and_polling() -> Result<(), Box<dyn Error>> {
     let (near, far): (Link, Link) = Link::pair(LINK, Options::default())?;
     let thread = std::thread::spawn(move || far.up_within(SECOND).map(|()| far));
