@@ -4,6 +4,8 @@
 mod channels;
 #[path = "book/image.rs"]
 mod image;
+#[path = "book/messages.rs"]
+mod messages;
 #[path = "book/porting.rs"]
 mod porting;
 #[path = "../examples/tutorial/src/service.rs"]
