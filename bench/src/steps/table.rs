@@ -69,8 +69,8 @@ pub const STEPS: &[Step] = &[
     growing("answer, behind 1000 returns", 95.0, BLOCKS, "returns without an answer before one with it: at most the own blocks", worst::answer_behind_returns),
     growing("drained, 1000 returns wait", 87.0, BLOCKS, "all returns: at most the own blocks", worst::drained),
     growing("look, peer anew, 1000 lent", 51.0, BLOCKS, "blocks taken back, rings emptied: at most their capacity", worst::restart),
-    growing("look, 64 channels", 390.0, CHANNEL, "each channel once", |meter| usual::look(meter, MAX_CHANNELS as u16)),
-    growing("look, another configuration", 3_610.0, CHANNEL, "all 64 channels compared, of which the last differs", worst::look_at_a_misfit),
+    growing("look, 64 channels", 455.0, CHANNEL, "each channel once", |meter| usual::look(meter, MAX_CHANNELS as u16)),
+    growing("look, another configuration", 4_165.0, CHANNEL, "all 64 channels compared, of which the last differs", worst::look_at_a_misfit),
     // What the peer should not have written. Each is counted, and does not stop the link here.
     step("receive, too long", 385.0, "an entry of 4 GiB", worst::receive_too_long),
     step("receive, no such block", 345.0, "block 65,535", worst::receive_no_such_block),

@@ -349,15 +349,22 @@ impl<P: Platform> End<P> {
         }
         let count = self.locked(|inner| inner.slots.as_mut().len());
         for slot in 0..count {
-            for kind in Kind::ALL {
-                wake(self.locked(|inner| inner.wakers(slot, kind, all, &self.cache)));
-            }
-            if P::USES.messages {
-                for waits in Waits::ALL {
-                    let wakers =
-                        |inner: &mut Inner<P>| inner.message_wakers(slot, waits, all, &self.cache);
-                    wake(self.locked(wakers));
+            match self.locked(|inner| inner.carries(slot)) {
+                Some(Carries::Queue) => {
+                    for kind in Kind::ALL {
+                        wake(self.locked(|inner| inner.wakers(slot, kind, all, &self.cache)));
+                    }
                 }
+                Some(Carries::Message) if P::USES.messages => {
+                    for waits in Waits::ALL {
+                        let wakers = |inner: &mut Inner<P>| {
+                            inner.message_wakers(slot, waits, all, &self.cache)
+                        };
+                        wake(self.locked(wakers));
+                    }
+                }
+                // Nobody waits for a value.
+                _ => {}
             }
         }
     }

@@ -115,6 +115,16 @@ impl<P: Platform> Inner<P> {
         }
     }
 
+    /// What a slot's channel carries.
+    pub(super) fn carries(&mut self, slot: usize) -> Option<Carries> {
+        match self.slots.as_mut().get(slot)?.0 {
+            Room::Empty => None,
+            Room::Queue(_) => Some(Carries::Queue),
+            Room::State(_) => Some(Carries::State),
+            Room::Messages(_) => Some(Carries::Message),
+        }
+    }
+
     /// A message channel, and the books on all blocks and calls.
     #[inline(always)]
     pub(super) fn messages(&mut self, slot: usize) -> Option<(&mut MessageEnd, &mut [Block])> {

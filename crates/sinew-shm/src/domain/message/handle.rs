@@ -55,6 +55,22 @@ pub enum CallError {
     Lost(Lost),
 }
 
+impl core::fmt::Display for CallError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            CallError::UnknownOpcode => f.write_str(
+                "the server knows no such opcode: build both sides from the same opcodes",
+            ),
+            CallError::Dropped => f.write_str(
+                "the server dropped the message without an answer: look there for the reason",
+            ),
+            CallError::Lost(lost) => lost.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for CallError {}
+
 impl From<Lost> for CallError {
     fn from(lost: Lost) -> CallError {
         CallError::Lost(lost)
