@@ -71,6 +71,7 @@ test-scribbler: ## a domain link's side against foreign writes, under the addres
 test-loom: ## every interleaving of what threads share, and mutants that must fail
 	RUSTFLAGS="--cfg loom" cargo test -q --target-dir target/loom -p sinew-shm --release --test loom
 	RUSTFLAGS="--cfg loom" cargo test -q --target-dir target/loom -p sinew-shm --release --test loom_domain
+	RUSTFLAGS="--cfg loom" cargo test -q --target-dir target/loom -p sinew-shm --release --test loom_messages
 	RUSTFLAGS="--cfg loom" cargo test -q --target-dir target/loom -p sinew --release --lib loom
 
 test-miri: ## the thread link under Miri, and the shared layout on a big-endian machine
