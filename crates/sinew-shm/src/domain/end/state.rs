@@ -100,8 +100,12 @@ impl<P: Platform> Inner<P> {
                 other.is_none_or(|other| other > channel.priority)
             };
             let at = slots.iter().position(behind).unwrap_or(index);
-            slots.get_mut(at..)?.rotate_right(1);
-            slots.get_mut(at)?.0 = room;
+            let rest = slots.get_mut(at..)?;
+            // There is one at least, and the compiler is to see it: nothing here can panic.
+            if !rest.is_empty() {
+                rest.rotate_right(1);
+            }
+            rest.first_mut()?.0 = room;
         }
         Some(())
     }
