@@ -88,9 +88,10 @@ pub(super) fn turn<L: Link, S: Service, const CALLS: usize>(
     let (urgent, mut stop) = seat.urgent.pump(link.halves().0, BURST);
     link.halves().0.flush();
     let urgent_full = stop == Some(SendError::Full);
-    let mut bulk = 0;
+    let (mut bulk, mut bulk_full) = (0, false);
     if link.is_idle() {
         let (moved, bulk_stop) = seat.bulk.pump(link.halves().0, BULK_BURST);
+        bulk_full = bulk_stop == Some(SendError::Full);
         (bulk, stop) = (moved, stop.or(bulk_stop));
         link.halves().0.flush();
     }
@@ -103,9 +104,13 @@ pub(super) fn turn<L: Link, S: Service, const CALLS: usize>(
     let Some(mut want) = want.filter(|_| !*moved) else {
         return Next::Turn;
     };
-    if urgent_full {
+    if urgent_full || bulk_full {
         want = Want::Place;
     } else if want == Want::Packet && seat.bulk.peek().is_some() {
+        if link.is_idle() {
+            // It came after the lane was found empty.
+            return Next::Turn;
+        }
         want = Want::Idle;
     }
     let far = seat.deadline == Instant::FAR;
