@@ -291,12 +291,15 @@ impl<P: Platform> Inner<P> {
         }
     }
 
-    /// Whether a channel has packets that nobody has received, or answers.
+    /// Whether a channel has packets that nobody has received or that are being read, or answers.
     fn has_rest(&mut self, cache: &P::Cache) -> bool {
         let mut slots = self.slots.as_mut().iter();
         slots.any(|slot| {
-            let has_answer = |one: &ChannelEnd| one.has_replies && one.outbox.has_answer(cache);
-            slot.with_news(cache).is_some() || slot.queue().is_some_and(has_answer)
+            // A packet that was taken up and not copied out yet is not read either.
+            let is_left = |one: &ChannelEnd| {
+                one.inbox.held() > 0 || (one.has_replies && one.outbox.has_answer(cache))
+            };
+            slot.with_news(cache).is_some() || slot.queue().is_some_and(is_left)
         })
     }
 
