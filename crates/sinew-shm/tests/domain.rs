@@ -3,12 +3,11 @@
 
 mod support;
 
-use sinew_shm::Unshared;
 use sinew_shm::domain::{
-    Block, Channel, Config, End, Lost, OpenError, Options, Platform, Pool, Predicate, Receiver,
-    Refused, Role, Sender, Silent, Slot, Status, Uses,
+    Channel, Config, End, Lost, OpenError, Options, Pool, Predicate, Receiver, Refused, Role,
+    Sender, Status,
 };
-use support::{Fetching, memory, open, parts, up};
+use support::{memory, open, parts, up};
 
 const ONE: Config = Config::new(&[Channel::new(1, "one", Pool::new(4, 100))]);
 
@@ -159,23 +158,11 @@ fn a_packet_taken_in_one_step_is_one_that_is_wanted() {
     assert!(near.is_drained());
 }
 
-/// An end that can do nothing but packets.
-struct Lean;
-
-impl Platform for Lean {
-    type Lock = Unshared;
-    type Doorbell = Silent;
-    type Cache = Fetching;
-    type Slots = Vec<Slot>;
-    type Blocks = Vec<Block>;
-    const USES: Uses = Uses::PACKETS;
-}
-
 #[test]
 fn an_end_for_packets_only_talks_with_one_that_does_everything() {
     let (first, second) = memory(&ONE);
     let options = Options::default();
-    let near = &End::open(first, ONE, Role::First, parts(Lean, &ONE), options).unwrap();
+    let near = &End::open(first, ONE, Role::First, parts(support::Lean, &ONE), options).unwrap();
     let solo = parts(support::Solo, &ONE);
     let far = &End::open(second, ONE, Role::Second, solo, options).unwrap();
     near.look(0);
@@ -210,7 +197,7 @@ fn replies_need_an_end_that_is_built_with_them() {
     const REPLIES: Config =
         Config::new(&[Channel::new(1, "one", Pool::new(1, 8)).with_replies()]).mutual();
     let (first, _) = memory(&REPLIES);
-    let lean = parts(Lean, &REPLIES);
+    let lean = parts(support::Lean, &REPLIES);
     let opened = End::open(first, REPLIES, Role::First, lean, Options::default());
     assert_eq!(opened.err(), Some(OpenError::Replies));
 }

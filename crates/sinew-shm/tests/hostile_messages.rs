@@ -2,12 +2,15 @@
 //! or not as its options say; it never panics, waits, or loses a place of its own.
 #![cfg(not(any(loom, miri)))]
 
+#[path = "support/random.rs"]
+mod random;
 #[path = "support/raw.rs"]
 mod raw;
 mod support;
 
 use std::rc::Rc;
 
+use random::Random;
 use raw::{Pair, Places, Raw};
 use sinew_shm::domain::{
     Answer, Call, CallError, Channel, Config, End, Lost, Messages, Options, Refused, Role, Status,
@@ -205,18 +208,6 @@ fn an_answer_of_another_session() {
     assert!(scene.side.check_books());
 }
 
-/// xorshift64: the same on every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 20) as usize % bound
-    }
-}
-
 #[test]
 fn whatever_the_peer_writes_every_place_comes_back() {
     for seed in 1..=300 {
@@ -227,25 +218,25 @@ fn whatever_the_peer_writes_every_place_comes_back() {
         let mut calls: Vec<Call<Side>> = vec![];
         let mut answers: Vec<Answer<Side>> = vec![];
         for _ in 0..400 {
-            match random.below(10) {
+            match random.index(10) {
                 0 | 1 => {
                     // Anywhere, mostly near what is there.
-                    let at = random.below(scene.raw().len());
+                    let at = random.index(scene.raw().len());
                     let value = scene.raw().get(at);
-                    let value = match random.below(4) {
+                    let value = match random.index(4) {
                         0 => value.wrapping_add(1),
-                        1 => value ^ 1 << random.below(32),
-                        2 => random.below(8) as u32,
-                        _ => random.below(usize::MAX) as u32,
+                        1 => value ^ 1 << random.index(32),
+                        2 => random.index(8) as u32,
+                        _ => random.index(usize::MAX) as u32,
                     };
                     scene.raw().set(at, value);
                 }
                 2 => {
-                    let _ = messages.send(random.below(9) as u32, [7; 5]);
+                    let _ = messages.send(random.index(9) as u32, [7; 5]);
                 }
                 3 => calls.extend(messages.call(3, [8; 5])),
                 4 if !calls.is_empty() => {
-                    let at = random.below(calls.len());
+                    let at = random.index(calls.len());
                     match calls[at].poll() {
                         Ok(None) => {}
                         Ok(Some(_)) | Err(CallError::UnknownOpcode | CallError::Dropped) => {
@@ -254,7 +245,7 @@ fn whatever_the_peer_writes_every_place_comes_back() {
                         Err(CallError::Lost(_)) => calls.clear(),
                     }
                 }
-                5 if !calls.is_empty() => drop(calls.swap_remove(random.below(calls.len()))),
+                5 if !calls.is_empty() => drop(calls.swap_remove(random.index(calls.len()))),
                 6 => {
                     if let Ok(Some(message)) = messages.receive() {
                         answers.extend(message.answer);
@@ -262,7 +253,7 @@ fn whatever_the_peer_writes_every_place_comes_back() {
                 }
                 7 if !answers.is_empty() => {
                     answers
-                        .swap_remove(random.below(answers.len()))
+                        .swap_remove(random.index(answers.len()))
                         .give([1, 2]);
                 }
                 8 => {

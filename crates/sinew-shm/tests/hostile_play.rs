@@ -3,22 +3,13 @@
 
 #[path = "support/play.rs"]
 mod play;
+#[path = "support/random.rs"]
+mod random;
 #[path = "support/raw.rs"]
 mod raw;
 
 use play::Stage;
-
-/// xorshift64: the same on every run.
-struct Random(u64);
-
-impl Random {
-    fn byte(&mut self) -> u8 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 24) as u8
-    }
-}
+use random::Random;
 
 /// How many scripts there are for each first byte.
 fn scripts() -> u64 {

@@ -55,64 +55,57 @@ fn call(side: &Side, messages: &Messages<Ended>, word: u32) -> [u32; 5] {
     }
 }
 
-#[test]
-fn messages_cross_whole_and_in_order() {
-    explore(3, || {
-        let (first, second) = up(TWO);
+/// What each side does with the channel, in a thread of its own.
+fn between(
+    config: Config<'static>,
+    near: fn(&Side, &Messages<Ended>),
+    far: fn(&Side, &Messages<Ended>),
+) {
+    explore(3, move || {
+        let (first, second) = up(config);
         let thread = thread::spawn(move || {
-            let there = messages(&first);
-            send(&first, &there, 1);
-            send(&first, &there, 2);
-            drop(there);
+            near(&first, &messages(&first));
             first
         });
-        let here = messages(&second);
-        assert_eq!(receive(&second, &here), 1);
-        assert_eq!(receive(&second, &here), 2);
-        drop(here);
+        far(&second, &messages(&second));
         thread.join().unwrap().stop();
         second.stop();
     });
+}
+
+fn send_two(side: &Side, there: &Messages<Ended>) {
+    send(side, there, 1);
+    send(side, there, 2);
+}
+
+fn receive_two(side: &Side, here: &Messages<Ended>) {
+    assert_eq!(receive(side, here), 1);
+    assert_eq!(receive(side, here), 2);
+}
+
+#[test]
+fn messages_cross_whole_and_in_order() {
+    between(TWO, send_two, receive_two);
 }
 
 #[test]
 fn full_channel_goes_on_when_a_message_is_taken_up() {
-    explore(3, || {
-        let (first, second) = up(ONE);
-        let thread = thread::spawn(move || {
-            let there = messages(&first);
-            send(&first, &there, 1);
-            send(&first, &there, 2);
-            drop(there);
-            first
-        });
-        let here = messages(&second);
-        assert_eq!(receive(&second, &here), 1);
-        assert_eq!(receive(&second, &here), 2);
-        drop(here);
-        thread.join().unwrap().stop();
-        second.stop();
-    });
+    between(ONE, send_two, receive_two);
 }
 
 #[test]
 fn calls_are_answered_whole() {
-    explore(3, || {
-        let (first, second) = up(ONE);
-        let thread = thread::spawn(move || {
-            let there = messages(&first);
-            assert_eq!(call(&first, &there, 10), [11, 12, 13, 14, 15]);
-            assert_eq!(call(&first, &there, 20), [21, 22, 23, 24, 25]);
-            drop(there);
-            first
-        });
-        let here = messages(&second);
-        assert_eq!(receive(&second, &here), 10);
-        assert_eq!(receive(&second, &here), 20);
-        drop(here);
-        thread.join().unwrap().stop();
-        second.stop();
-    });
+    between(
+        ONE,
+        |side, there| {
+            assert_eq!(call(side, there, 10), [11, 12, 13, 14, 15]);
+            assert_eq!(call(side, there, 20), [21, 22, 23, 24, 25]);
+        },
+        |side, here| {
+            assert_eq!(receive(side, here), 10);
+            assert_eq!(receive(side, here), 20);
+        },
+    );
 }
 
 #[test]

@@ -4,6 +4,8 @@
 
 #[path = "support/caches.rs"]
 mod caches;
+#[path = "support/random.rs"]
+mod random;
 mod support;
 
 use std::sync::Arc;

@@ -5,6 +5,8 @@
 //! `make test-scribbler` runs it for longer, under the address sanitizer.
 #![cfg(all(target_os = "linux", not(any(loom, miri))))]
 
+#[path = "support/random.rs"]
+mod random;
 #[path = "support/raw.rs"]
 mod raw;
 mod support;
@@ -16,6 +18,7 @@ use std::ptr::{NonNull, null_mut};
 use std::rc::Rc;
 use std::task::Waker;
 
+use random::Random;
 use raw::{Pair, Raw};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous};
@@ -36,22 +39,6 @@ type Value = [u8; 200];
 const ROLE: &str = "SINEW_SCRIBBLER";
 /// Calls of the side, at least; `SINEW_CALLS` says another number.
 const CALLS: u64 = 300_000;
-
-/// xorshift64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u32 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 24) as u32
-    }
-
-    fn below(&mut self, end: u32) -> u32 {
-        self.next() % end
-    }
-}
 
 fn pages(bytes: usize) -> usize {
     bytes.next_multiple_of(rustix::param::page_size())
@@ -141,19 +128,22 @@ fn scribbles() {
     let parent = getppid();
     while getppid() == parent {
         for _ in 0..1000 {
-            let index = random.below(2) as usize;
+            let index = (random.word() % 2) as usize;
             // It writes far more often than the other process looks.
-            match random.below(100_000) {
-                0..100 => mine.set(random.below(mine.len() as u32) as usize, random.next()),
+            match random.word() % 100_000 {
+                0..100 => mine.set(
+                    (random.word() % (mine.len() as u32)) as usize,
+                    random.word(),
+                ),
                 100..110 => {
-                    let session = honest[raw::SESSION].wrapping_add(random.below(3));
+                    let session = honest[raw::SESSION].wrapping_add(random.word() % 3);
                     honest[raw::SESSION] = session;
                 }
-                110..120 => mine.set(raw::STATE, random.below(6)),
+                110..120 => mine.set(raw::STATE, random.word() % 6),
                 120..1000 => {
-                    let control = controls[random.below(3) as usize];
-                    let word = control + random.below(9) as usize;
-                    mine.set(word, random.next() >> random.below(32));
+                    let control = controls[(random.word() % 3) as usize];
+                    let word = control + (random.word() % 9) as usize;
+                    mine.set(word, random.word() >> (random.word() % 32));
                 }
                 // An honest peer's words, in a session that has acknowledged the other one.
                 1000..5000 => {
@@ -181,21 +171,21 @@ fn scribbles() {
                     let next = victim.get(theirs[index].statistics + count);
                     let at = ring + 4 * (next % capacity) as usize;
                     // Mostly right; else any block, length, number or flags.
-                    let odd = random.below(5000);
-                    let block = random.below(if odd == 0 { 0x10000 } else { 4 });
+                    let odd = random.word() % 5000;
+                    let block = random.word() % (if odd == 0 { 0x10000 } else { 4 });
                     let len = if odd == 1 {
-                        random.next()
+                        random.word()
                     } else {
-                        random.below(25)
+                        random.word() % 25
                     };
                     let sequence = if odd == 2 {
-                        random.next()
+                        random.word()
                     } else {
                         next.wrapping_add(1)
                     };
                     mine.set(at + raw::BLOCK, block | tag << 16);
                     mine.set(at + raw::LEN, len);
-                    mine.set(at + raw::FLAGS, random.below(2));
+                    mine.set(at + raw::FLAGS, random.word() % 2);
                     mine.set(at + raw::SEQUENCE, sequence);
                 }
             }
@@ -229,9 +219,9 @@ fn work(pair: &Pair, faults: bool, random: &mut Random, seen: &mut Seen) {
             seen.ups += 1;
         }
         for call in 0..60 {
-            let index = random.below(2) as usize;
+            let index = (random.word() % 2) as usize;
             let (sender, receiver) = (&senders[index], &receivers[index]);
-            match random.below(16) {
+            match random.word() % 16 {
                 0 | 1 => drop(end.look(call)),
                 2..5 => seen.sent += u64::from(sender.send(&copy[..9]) == Ok(true)),
                 5 => places.extend(sender.place(20)),
@@ -251,7 +241,7 @@ fn work(pair: &Pair, faults: bool, random: &mut Random, seen: &mut Seen) {
                     sender.arm(Waker::noop());
                     receiver.arm(Waker::noop());
                 }
-                _ => match random.below(20) {
+                _ => match random.word() % 20 {
                     0 => end.peer_is_gone(),
                     1 => end.peer_has_ended(),
                     2 => drop(end.is_drained()),

@@ -4,11 +4,10 @@
 mod support;
 
 use sinew_shm::domain::{
-    Channel, Config, ConfigError, End, Lost, OpenError, Options, Plain, Platform, Pool, Role,
-    Sender, Silent, Slot, State, Uses, Value,
+    Channel, Config, ConfigError, End, Lost, OpenError, Options, Plain, Pool, Role, Sender, State,
+    Value,
 };
-use sinew_shm::{Unshared, domain::Block};
-use support::{Fetching, memory, open, parts, up};
+use support::{memory, open, parts, up};
 
 sinew_shm::value! {
     /// Where the arm is.
@@ -179,17 +178,6 @@ fn a_state_channel_has_one_value_a_side() {
     assert!(more >= (3 << 16) - 1024);
 }
 
-struct Lean;
-
-impl Platform for Lean {
-    type Lock = Unshared;
-    type Doorbell = Silent;
-    type Cache = Fetching;
-    type Slots = Vec<Slot>;
-    type Blocks = Vec<Block>;
-    const USES: Uses = Uses::PACKETS;
-}
-
 #[test]
 fn an_end_without_state_channels_says_so() {
     let (first, _) = memory(&LINK);
@@ -197,7 +185,7 @@ fn an_end_without_state_channels_says_so() {
         first,
         LINK,
         Role::First,
-        parts(Lean, &LINK),
+        parts(support::Lean, &LINK),
         Options::default(),
     );
     assert_eq!(opened.err(), Some(OpenError::States));

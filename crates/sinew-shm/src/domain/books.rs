@@ -29,3 +29,21 @@ pub(super) enum State {
 }
 
 pub(super) const NONE: u16 = u16::MAX;
+
+/// How many books the line of the free ones has that begins with `first`; `None` where one in it is not
+/// free, or one that is free is not in it.
+pub(super) fn free_line(books: &[Block], first: u16) -> Option<usize> {
+    let (mut in_line, mut at) = (0, first);
+    while let Some(book) = books.get(usize::from(at)) {
+        in_line += 1;
+        at = book.next;
+        if book.state != State::Free || in_line > books.len() {
+            return None;
+        }
+    }
+    let free = books
+        .iter()
+        .filter(|book| book.state == State::Free)
+        .count();
+    (in_line == free).then_some(free)
+}

@@ -2,7 +2,7 @@
 
 use super::config::{Channel, Config, Role};
 use super::layout::{self, Parts, directory as at};
-use super::port::Cache;
+use super::port::{Cache, clean, invalidate};
 use super::{Difference, Field};
 use crate::word::{Segment, Words};
 
@@ -140,16 +140,4 @@ fn first_part(field: Field, ours: u32, theirs: u32) -> Option<(Field, u32, u32)>
         let (ours, theirs) = (ours >> shift & mask, theirs >> shift & mask);
         (ours != theirs).then_some((field, ours, theirs))
     })
-}
-
-#[inline(always)]
-fn clean(words: &Words, cache: &impl Cache) {
-    let (at, len) = words.bytes();
-    cache.clean(at, len);
-}
-
-#[inline(always)]
-fn invalidate(words: &Words, cache: &impl Cache) {
-    let (at, len) = words.bytes();
-    cache.invalidate(at, len);
 }

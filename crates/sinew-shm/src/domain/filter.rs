@@ -6,7 +6,7 @@
 //! changes nothing.
 
 use super::layout::control::{FILTER, FILTER_KIND, FILTER_MASK, FILTER_OFFSET, FILTER_VALUE};
-use super::port::Cache;
+use super::port::{Cache, clean};
 use crate::word::{FILTER_LOAD, FILTER_STORE, Span, Words};
 
 /// What a receiver wants to see. Everything else is dropped by the sender, and counted there.
@@ -137,16 +137,15 @@ impl Filter {
             } => (1, offset, mask, value),
             Predicate::Every(n) => (2, 0, 0, n),
         };
-        let (at, len) = mine.bytes();
         mine.at(FILTER).set(self.version.wrapping_sub(1));
-        cache.clean(at, len);
+        clean(mine, cache);
         // Release each: who sees one of them sees the odd count as well.
         mine.at(FILTER_KIND).store(kind, FILTER_STORE);
         mine.at(FILTER_OFFSET).store(offset, FILTER_STORE);
         mine.at(FILTER_MASK).store(mask, FILTER_STORE);
         mine.at(FILTER_VALUE).store(value, FILTER_STORE);
-        cache.clean(at, len);
+        clean(mine, cache);
         mine.at(FILTER).store(self.version, FILTER_STORE);
-        cache.clean(at, len);
+        clean(mine, cache);
     }
 }

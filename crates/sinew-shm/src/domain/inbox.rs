@@ -7,7 +7,7 @@ use super::Violation;
 use super::books::{Block, State};
 use super::filter::{Filter, Predicate};
 use super::layout::{NEXT_SHIFT, REPLY, control, statistics};
-use super::port::{Cache, Ways};
+use super::port::{Cache, Ways, clean, invalidate};
 use super::ring::{Entry, Look, RingReader, RingWriter, passes, tag};
 use crate::word::{BlockArea, PublishFence, RETURN_LOOK_FENCE, Span, Words};
 
@@ -316,8 +316,7 @@ impl Inbox {
         }
         self.flushed = to;
         fence.run(RETURN_LOOK_FENCE);
-        let (at, len) = self.theirs.bytes();
-        cache.invalidate(at, len);
+        invalidate(&self.theirs, cache);
         let wake = self.theirs.at(control::WAKE_RETURNS).get();
         passes(wake, from, to)
     }
@@ -343,10 +342,8 @@ impl Inbox {
 
     /// Writes the own control line back, with both wake words in it.
     pub(super) fn clean_control(&self, cache: &impl Cache) {
-        let (at, len) = self.mine.bytes();
-        cache.clean(at, len);
-        let (at, len) = self.counts.bytes();
-        cache.clean(at, len);
+        clean(&self.mine, cache);
+        clean(&self.counts, cache);
     }
 
     /// Sets which packets are wanted, here and, as an optimisation, at the sender.

@@ -61,6 +61,7 @@ mod regions;
 mod ring;
 mod session;
 mod state;
+mod tally;
 
 pub use books::Block;
 pub use check::ConfigError;

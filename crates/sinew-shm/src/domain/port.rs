@@ -6,6 +6,8 @@
 
 use core::ptr::NonNull;
 
+use crate::word::Words;
+
 /// Tells the other side that there is something.
 ///
 /// # Contract
@@ -153,4 +155,18 @@ impl Uses {
 pub(super) trait Ways {
     type Cache: Cache;
     const USES: Uses;
+}
+
+/// Writes a line of words back.
+#[inline(always)]
+pub(super) fn clean(words: &Words, cache: &impl Cache) {
+    let (at, len) = words.bytes();
+    cache.clean(at, len);
+}
+
+/// Forgets a line of words, so that the next look finds what the other side wrote.
+#[inline(always)]
+pub(super) fn invalidate(words: &Words, cache: &impl Cache) {
+    let (at, len) = words.bytes();
+    cache.invalidate(at, len);
 }

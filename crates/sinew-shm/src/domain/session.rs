@@ -11,7 +11,7 @@
 use super::config::{MAJOR, MINOR};
 use super::identity::Identity;
 use super::layout::{self, PROBE, identity, life, session};
-use super::port::Cache;
+use super::port::{Cache, clean, invalidate};
 use super::{Difference, Field};
 use crate::word::{PublishFence, SESSION_LOAD, SESSION_STORE, Segment, Words};
 
@@ -318,18 +318,6 @@ fn next(old: u32, known: u32) -> u32 {
         }
     }
     new
-}
-
-#[inline(always)]
-fn clean(words: &Words, cache: &impl Cache) {
-    let (at, len) = words.bytes();
-    cache.clean(at, len);
-}
-
-#[inline(always)]
-fn invalidate(words: &Words, cache: &impl Cache) {
-    let (at, len) = words.bytes();
-    cache.invalidate(at, len);
 }
 
 #[cfg(test)]

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{Medium, Random};
+use super::Medium;
+use super::random::Random;
 
 /// By then both directions move again, or something hangs.
 const HANGS: Duration = Duration::from_secs(30);

@@ -10,6 +10,9 @@ mod control;
 #[cfg(target_os = "linux")]
 mod peer;
 #[cfg(target_os = "linux")]
+#[path = "../support/random.rs"]
+mod random;
+#[cfg(target_os = "linux")]
 mod traffic;
 
 #[cfg(target_os = "linux")]
@@ -64,27 +67,5 @@ impl Medium {
 
     fn is_mutual(self) -> bool {
         matches!(self, Medium::EventFd | Medium::RegionMutual)
-    }
-}
-
-/// Random enough.
-#[cfg(target_os = "linux")]
-struct Random(u64);
-
-#[cfg(target_os = "linux")]
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-
-    fn one_in(&mut self, times: u64) -> bool {
-        self.below(times) == 0
     }
 }

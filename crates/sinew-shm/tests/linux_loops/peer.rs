@@ -15,10 +15,11 @@ use sinew_shm::linux::link::{
 use sinew_shm::linux::process::Process;
 use sinew_shm::linux::{Deadline, Region};
 
+use super::Medium;
+use super::random::Random;
 use super::traffic::{
     LEAST, LINK, MUTUAL, Received, STATE, Token, Value, Values, is_intact, write,
 };
-use super::{Medium, Random};
 
 type Packet<'a> = domain::Packet<'a, std::sync::Arc<End<Process>>>;
 type State = domain::State<std::sync::Arc<End<Process>>, Value>;

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use sinew_shm::domain::{Channel, Config, EndRef, Packet, Pool};
 
-use super::Random;
+use super::random::Random;
 
 /// A value of the state channel: a packet as well.
 pub type Value = [u8; 4096];

@@ -14,7 +14,8 @@ use sinew_shm::linux::slots::{Slots, SlotsError};
 
 use super::child::Child;
 use super::master::{Event, Master, beat};
-use super::traffic::{HANGS, LINK, Random, SILENCE, options};
+use super::random::Random;
+use super::traffic::{HANGS, LINK, SILENCE, options};
 
 const SLOTS: u32 = 4;
 /// Signs of life of the waiting side between the death of its peer and the end of its wait: the look

@@ -16,6 +16,9 @@ mod master;
 #[cfg(target_os = "linux")]
 mod orders;
 #[cfg(target_os = "linux")]
+#[path = "../support/random.rs"]
+mod random;
+#[cfg(target_os = "linux")]
 mod remote;
 #[cfg(target_os = "linux")]
 mod traffic;
@@ -44,7 +47,7 @@ fn control() {
     let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     let seed = number("SINEW_SEED").unwrap_or(time.as_nanos() as u64) | 1;
     println!("seed {seed}");
-    let mut random = traffic::Random(seed);
+    let mut random = random::Random(seed);
     kills::run(rounds, &mut random);
     orders::run(rounds.div_ceil(100), &mut random);
 }

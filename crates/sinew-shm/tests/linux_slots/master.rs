@@ -10,7 +10,8 @@ use sinew_shm::linux::link::{Link, Receiver, Sender, WaitError};
 use sinew_shm::linux::slots::Slots;
 
 use super::child::{begin, ends, say};
-use super::traffic::{CHANNELS, HANGS, LINK, Label, Random, SILENCE, options, packet};
+use super::random::Random;
+use super::traffic::{CHANNELS, HANGS, LINK, Label, SILENCE, options, packet};
 
 /// How often the wish to end is looked at while nobody is there.
 const SLICE: Option<Duration> = Some(Duration::from_millis(20));

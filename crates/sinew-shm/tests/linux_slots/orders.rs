@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use super::child::Child;
-use super::traffic::{HANGS, Random};
+use super::random::Random;
+use super::traffic::HANGS;
 
 const SLOTS: u32 = 2;
 const MASTER: usize = 0;

@@ -5,6 +5,8 @@ use std::time::Duration;
 use sinew_shm::domain::{Channel, Config, Pool};
 use sinew_shm::linux::link::Options;
 
+use super::random::Random;
+
 pub const CHANNELS: &[Channel] = &[
     Channel::new(1, "urgent", Pool::new(8, 64)).priority(0),
     Channel::new(2, "bulk", Pool::new(4, 500)).priority(200),
@@ -52,29 +54,4 @@ pub fn packet(label: Label, most: usize) -> Vec<u8> {
     }
     bytes.truncate(len);
     bytes
-}
-
-/// Random enough.
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    pub fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-
-    pub fn one_in(&mut self, times: u64) -> bool {
-        self.below(times) == 0
-    }
-
-    /// Up to so many microseconds.
-    pub fn sleep(&mut self, most: u64) {
-        std::thread::sleep(Duration::from_micros(self.below(most)));
-    }
 }

@@ -11,21 +11,8 @@ use sinew_shm::domain::{
 };
 use sinew_shm::{Segment, Unshared};
 
+use crate::random::Random;
 use crate::support::lines;
-
-/// xorshift64: the same on every run.
-struct Random(Cell<u64>);
-
-impl Random {
-    fn below(&self, bound: usize) -> usize {
-        let mut state = self.0.get();
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        self.0.set(state);
-        (state >> 20) as usize % bound
-    }
-}
 
 type Ram = Rc<RefCell<Vec<u8>>>;
 
@@ -108,7 +95,7 @@ impl Cached {
 #[derive(Clone)]
 pub struct Caches {
     segments: Rc<Vec<Cached>>,
-    random: Rc<Random>,
+    random: Rc<RefCell<Random>>,
 }
 
 impl Caches {
@@ -130,8 +117,9 @@ impl Caches {
 
     /// What a cache does by itself: writes a dirty line back, or forgets a clean one.
     pub fn stir(&self) {
-        let cached = &self.segments[self.random.below(self.segments.len())];
-        let index = self.random.below(cached.count());
+        let mut random = self.random.borrow_mut();
+        let cached = &self.segments[random.index(self.segments.len())];
+        let index = random.index(cached.count());
         if cached.is_dirty(index) {
             cached.write_back(index);
         } else {
@@ -188,7 +176,7 @@ pub struct Board {
     first: Ram,
     second: Ram,
     exchange: Ram,
-    random: Rc<Random>,
+    random: Rc<RefCell<Random>>,
 }
 
 impl Board {
@@ -203,7 +191,7 @@ impl Board {
             first: ram(config.segment_len(Role::First)),
             second: ram(config.segment_len(Role::Second)),
             exchange: ram(config.exchange_len()),
-            random: Rc::new(Random(Cell::new(seed * 2 + 1))),
+            random: Rc::new(RefCell::new(Random(seed * 2 + 1))),
         }
     }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Wake, Waker};
 
 use sinew_shm::domain::{
-    Block, Cache, Config, End, Memory, Options, Parts, Platform, Role, Silent, Slot,
+    Block, Cache, Config, End, Memory, Options, Parts, Platform, Role, Silent, Slot, Uses,
 };
 use sinew_shm::{Line, StdLock, Unshared};
 
@@ -34,6 +34,18 @@ impl Platform for Threads {
     type Cache = Fetching;
     type Slots = Vec<Slot>;
     type Blocks = Vec<Block>;
+}
+
+/// An end of one thread that can do nothing but packets.
+pub struct Lean;
+
+impl Platform for Lean {
+    type Lock = Unshared;
+    type Doorbell = Silent;
+    type Cache = Fetching;
+    type Slots = Vec<Slot>;
+    type Blocks = Vec<Block>;
+    const USES: Uses = Uses::PACKETS;
 }
 
 /// Caches that see each other, and blocks in turns, on every machine.

@@ -3,7 +3,6 @@
 use super::super::books::Block;
 use super::super::config::{Channel, Role};
 use super::super::inbox::Inbox;
-use super::super::layout;
 use super::super::memory::Memory;
 use super::super::message::MessageEnd;
 use super::super::outbox::Outbox;
@@ -11,8 +10,9 @@ use super::super::plan::ChannelPlan;
 use super::super::port::{Cache, Ways};
 use super::super::ring::{RingReader, RingWriter};
 use super::super::state::StateEnd;
+use super::super::tally::Tally;
 use crate::waiters::{Waiters, Woken};
-use crate::word::{Segment, Words};
+use crate::word::Segment;
 
 /// Room for one channel.
 pub struct Slot(pub(super) Room);
@@ -30,11 +30,36 @@ impl Slot {
         }
     }
 
+    /// The channel, where it is one of values.
+    pub(super) fn state(&self) -> Option<&StateEnd> {
+        match &self.0 {
+            Room::State(channel) => Some(channel),
+            _ => None,
+        }
+    }
+
+    /// The channel, where it is one of messages.
+    pub(super) fn messages(&self) -> Option<&MessageEnd> {
+        match &self.0 {
+            Room::Messages(channel) => Some(channel),
+            _ => None,
+        }
+    }
+
+    /// The channel's id, and what is counted of it.
+    pub(super) fn tally(&mut self) -> Option<(u16, &mut Tally)> {
+        match &mut self.0 {
+            Room::Queue(channel) => Some((channel.id, &mut channel.tally)),
+            Room::Messages(channel) => Some((channel.id, &mut channel.tally)),
+            Room::Empty | Room::State(_) => None,
+        }
+    }
+
     /// The channel's id, where packets or messages of the peer's wait.
     pub(super) fn with_news(&self, cache: &impl Cache) -> Option<u16> {
         match &self.0 {
             Room::Queue(channel) if channel.inbox.has_news(1, cache) => Some(channel.id),
-            Room::Messages(channel) if channel.has_message(cache) => Some(channel.id),
+            Room::Messages(channel) if channel.answering.has_message(cache) => Some(channel.id),
             _ => None,
         }
     }
@@ -67,13 +92,11 @@ pub(super) struct ChannelEnd {
     pub(super) inbox: Inbox,
     /// Where the books of this channel end.
     pub(super) books_end: usize,
-    pub(super) counts: Words,
+    pub(super) tally: Tally,
     /// Who waits, for each [`Kind`].
     pub(super) waiters: [Waiters; 3],
     /// Packets that whoever waits for packets waits for.
     pub(super) wanted: u32,
-    pub(super) violations: u32,
-    pub(super) rung: u32,
 }
 
 impl ChannelEnd {
@@ -103,12 +126,10 @@ impl ChannelEnd {
             peer_pool.size,
             peer_pool.blocks,
         )?;
-        let counts = memory.mine.words(ours.statistics)?;
-        // An earlier user of this segment counted there.
-        (0..16).for_each(|word| counts.at(word).set(0));
+        let tally = Tally::new(memory, ours.statistics)?;
         let lines = (
             memory.mine.words(ours.control)?,
-            counts,
+            tally.line(),
             memory.peer.words(theirs.control)?,
         );
         let middle = start + usize::from(pool.blocks);
@@ -138,31 +159,15 @@ impl ChannelEnd {
             outbox,
             inbox,
             books_end: end,
-            counts,
+            tally,
             waiters: [const { Waiters::new() }; 3],
             wanted: 1,
-            violations: 0,
-            rung: 0,
         })
     }
 
     /// Whether the books agree with themselves.
     pub(super) fn check(&self, blocks: &[Block]) -> bool {
         self.outbox.check(blocks) && self.inbox.check(blocks)
-    }
-
-    /// Begins to count rings: positions begin anew as well, and one is compared with the other.
-    pub(super) fn reset_rings(&mut self) {
-        self.rung = 0;
-        self.counts.at(layout::statistics::RUNG).set(0);
-    }
-
-    /// Counts a ring of the doorbell.
-    #[cold]
-    pub(super) fn count_ring(&mut self) -> bool {
-        self.rung = self.rung.wrapping_add(1);
-        self.counts.at(layout::statistics::RUNG).set(self.rung);
-        true
     }
 
     /// Who waits for this, and can go on, or everybody.

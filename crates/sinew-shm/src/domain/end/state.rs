@@ -4,7 +4,6 @@ use super::super::books::Block;
 use super::super::config::{Channel, Config, Kind as Carries, Role};
 use super::super::directory;
 use super::super::identity::Identity;
-use super::super::layout::statistics;
 use super::super::memory::Memory;
 use super::super::message::{MessageEnd, Waits};
 use super::super::plan::ChannelPlan;
@@ -350,7 +349,7 @@ impl<P: Platform> Inner<P> {
             let Some((channel, blocks)) = self.channel(slot) else {
                 continue;
             };
-            channel.reset_rings();
+            channel.tally.reset_rings();
             channel.outbox.reset::<P>(me, blocks, cache);
             channel
                 .inbox
@@ -377,20 +376,11 @@ impl<P: Platform> Inner<P> {
 
     /// Counts a violation, and stops where that is the policy: then everybody is to be told.
     pub(super) fn violated(&mut self, slot: u16, violation: Violation, cache: &P::Cache) -> After {
-        let mut id = 0;
-        if let Some((channel, ..)) = self.channel(usize::from(slot)) {
-            id = channel.id;
-            channel.violations = channel.violations.wrapping_add(1);
-            let count = channel.counts.at(statistics::VIOLATIONS);
-            count.set(channel.violations);
-        } else if P::USES.messages
-            && let Some((channel, _)) = self.messages(usize::from(slot))
-        {
-            id = channel.id;
-            channel.violations = channel.violations.wrapping_add(1);
-            let count = channel.counts.at(statistics::VIOLATIONS);
-            count.set(channel.violations);
-        }
+        let slot = self.slots.as_mut().get_mut(usize::from(slot));
+        let id = slot.and_then(Slot::tally).map_or(0, |(id, tally)| {
+            tally.count_violation();
+            id
+        });
         if !self.options.faults {
             return After::default();
         }
@@ -458,7 +448,7 @@ impl<P: Platform> Inner<P> {
         let Some((channel, _)) = self.channel(usize::from(slot)) else {
             return false;
         };
-        channel.outbox.flush::<P>(fence, cache) && channel.count_ring()
+        channel.outbox.flush::<P>(fence, cache) && channel.tally.count_ring()
     }
 
     /// Whether the peer is to be rung for what went back on a channel.
@@ -467,7 +457,7 @@ impl<P: Platform> Inner<P> {
         let is_up = self.status == Status::Up;
         match self.channel(usize::from(slot)) {
             Some((channel, _)) if is_up => {
-                channel.inbox.flush(fence, cache) && channel.count_ring()
+                channel.inbox.flush(fence, cache) && channel.tally.count_ring()
             }
             _ => false,
         }

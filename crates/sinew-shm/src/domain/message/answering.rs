@@ -6,10 +6,9 @@
 use super::super::Violation;
 use super::super::books::{Block, State};
 use super::super::layout::{CALL, SCALAR, answer, line, message};
-use super::super::port::Cache;
-use super::super::ring::passes;
-use super::calling::{clean, invalidate};
-use super::{place, tag};
+use super::super::port::{Cache, clean, invalidate};
+use super::super::ring::{passes, tag};
+use super::place;
 use crate::word::{
     ANSWER_STORE, ENTRY_LOAD, LineArea, PublishFence, RESET_STORE, RETURN_LOOK_FENCE, TAKEN_STORE,
     Words,
@@ -23,7 +22,7 @@ pub(in crate::domain) struct Asked {
     pub(in crate::domain) token: u32,
 }
 
-pub(super) struct Answering {
+pub(in crate::domain) struct Answering {
     pub(super) messages: LineArea,
     pub(super) answers: LineArea,
     pub(super) control: Words,
@@ -133,7 +132,7 @@ impl Answering {
     }
 
     /// Whether a message waits.
-    pub(super) fn has_message(&self, cache: &impl Cache) -> bool {
+    pub(in crate::domain) fn has_message(&self, cache: &impl Cache) -> bool {
         let line = self.messages.line(self.taken);
         invalidate(&line, cache);
         line.at(line::SEQUENCE).get() != self.last_lap()
@@ -141,7 +140,7 @@ impl Answering {
 
     /// Answers a call; whether the peer is to be rung, `None` where there is no such call.
     #[inline]
-    pub(super) fn answer(
+    pub(in crate::domain) fn answer(
         &mut self,
         books: &mut [Block],
         token: u32,

@@ -4,12 +4,12 @@
 //! held (open), or lent (open, and nobody wants the answer any more). `len` is the token last used.
 
 use super::super::Violation;
-use super::super::books::{Block, NONE, State};
+use super::super::books::{Block, NONE, State, free_line};
 use super::super::layout::{CALL, SCALAR, answer, line, message};
 use super::super::outbox::Denied;
-use super::super::port::Cache;
-use super::super::ring::passes;
-use super::{place, tag};
+use super::super::port::{Cache, clean, invalidate};
+use super::super::ring::{passes, tag};
+use super::place;
 use crate::word::{
     ANSWER_LOAD, ENTRY_STORE, LineArea, PUBLISH_FENCE, PublishFence, RESET_STORE, TAKEN_LOAD, Words,
 };
@@ -20,7 +20,7 @@ pub(in crate::domain) struct Answered {
     pub(in crate::domain) words: [u32; 5],
 }
 
-pub(super) struct Calling {
+pub(in crate::domain) struct Calling {
     pub(super) messages: LineArea,
     pub(super) answers: LineArea,
     pub(super) control: Words,
@@ -178,7 +178,7 @@ impl Calling {
 
     /// The answer of a call, whose place is then free; `None` while there is none.
     #[inline]
-    pub(super) fn take(
+    pub(in crate::domain) fn take(
         &mut self,
         books: &mut [Block],
         token: u32,
@@ -206,14 +206,19 @@ impl Calling {
     }
 
     /// Nobody wants the answer any more.
-    pub(super) fn forget(&mut self, books: &mut [Block], token: u32) {
+    pub(in crate::domain) fn forget(&mut self, books: &mut [Block], token: u32) {
         if let Some(book) = self.book(books, token) {
             book.state = State::Lent;
         }
     }
 
     /// Whether there is an answer, or the call is none.
-    pub(super) fn has_answer(&self, books: &mut [Block], token: u32, cache: &impl Cache) -> bool {
+    pub(in crate::domain) fn has_answer(
+        &self,
+        books: &mut [Block],
+        token: u32,
+        cache: &impl Cache,
+    ) -> bool {
         self.book(books, token).is_none() || self.is_answered(token, cache)
     }
 
@@ -246,30 +251,6 @@ impl Calling {
     pub(super) fn check(&self, books: &[Block]) -> bool {
         let all = self.first..self.first + usize::from(self.calls);
         let books = books.get(all).unwrap_or_default();
-        let (mut in_line, mut at) = (0, self.free);
-        while let Some(book) = books.get(usize::from(at)) {
-            in_line += 1;
-            at = book.next;
-            if book.state != State::Free || in_line > books.len() {
-                return false;
-            }
-        }
-        in_line
-            == books
-                .iter()
-                .filter(|book| book.state == State::Free)
-                .count()
+        free_line(books, self.free).is_some()
     }
-}
-
-#[inline(always)]
-pub(super) fn clean(words: &Words, cache: &impl Cache) {
-    let (at, len) = words.bytes();
-    cache.clean(at, len);
-}
-
-#[inline(always)]
-pub(super) fn invalidate(words: &Words, cache: &impl Cache) {
-    let (at, len) = words.bytes();
-    cache.invalidate(at, len);
 }

@@ -7,9 +7,10 @@ use super::super::layout::statistics;
 use super::super::memory::Memory;
 use super::super::outbox::Denied;
 use super::super::plan::ChannelPlan;
-use super::super::port::Cache;
+use super::super::port::{Cache, clean};
+use super::super::tally::Tally;
 use super::answering::{Answering, Asked};
-use super::calling::{Answered, Calling};
+use super::calling::Calling;
 use crate::waiters::{Waiters, Woken};
 use crate::word::{PublishFence, Words};
 
@@ -33,14 +34,12 @@ pub(in crate::domain) struct MessageEnd {
     pub(in crate::domain) priority: u8,
     pub(in crate::domain) name: [u8; 16],
     pub(in crate::domain) uuid: u128,
-    pub(in crate::domain) counts: Words,
-    pub(in crate::domain) violations: u32,
+    pub(in crate::domain) tally: Tally,
     pub(in crate::domain) books_end: usize,
-    pub(super) calling: Calling,
-    pub(super) answering: Answering,
+    pub(in crate::domain) calling: Calling,
+    pub(in crate::domain) answering: Answering,
     control: Words,
     waiters: [Waiters; 3],
-    rung: u32,
 }
 
 impl MessageEnd {
@@ -53,8 +52,6 @@ impl MessageEnd {
         (books, start): (&mut [Block], usize),
     ) -> Option<MessageEnd> {
         let (ours, theirs) = (plan.ours, plan.theirs);
-        let counts = memory.mine.words(ours.statistics)?;
-        (0..16).for_each(|word| counts.at(word).set(0));
         let control = memory.mine.words(ours.control)?;
         let peer_control = memory.peer.words(theirs.control)?;
         let middle = start + usize::from(channel.calls);
@@ -65,8 +62,7 @@ impl MessageEnd {
             priority: channel.priority,
             name: channel.name.0,
             uuid: channel.uuid,
-            counts,
-            violations: 0,
+            tally: Tally::new(memory, ours.statistics)?,
             books_end: end,
             calling: Calling {
                 messages: memory.mine.lines(ours.ring, ours.ring_log2)?,
@@ -97,7 +93,6 @@ impl MessageEnd {
             },
             control,
             waiters: [const { Waiters::new() }; 3],
-            rung: 0,
         })
     }
 
@@ -110,9 +105,9 @@ impl MessageEnd {
     ) {
         self.calling.reset(sessions, books, cache);
         self.answering.reset(sessions, books, cache);
-        self.rung = 0;
-        for count in [statistics::SENT, statistics::RECEIVED, statistics::RUNG] {
-            self.counts.at(count).set(0);
+        self.tally.reset_rings();
+        for count in [statistics::SENT, statistics::RECEIVED] {
+            self.tally.line().at(count).set(0);
         }
         self.clean(cache);
     }
@@ -128,7 +123,8 @@ impl MessageEnd {
         cache: &impl Cache,
     ) -> Result<(u32, bool), Denied> {
         let sent = self.calling.send(books, message, asks, fence, cache)?;
-        self.counts.at(statistics::SENT).set(self.calling.sent);
+        let line = self.tally.line();
+        line.at(statistics::SENT).set(self.calling.sent);
         Ok(sent)
     }
 
@@ -141,61 +137,9 @@ impl MessageEnd {
         cache: &impl Cache,
     ) -> Result<Option<(Asked, bool)>, Violation> {
         let received = self.answering.receive(books, fence, cache);
-        self.counts
-            .at(statistics::RECEIVED)
-            .set(self.answering.taken);
+        let line = self.tally.line();
+        line.at(statistics::RECEIVED).set(self.answering.taken);
         received
-    }
-
-    /// See [`Answering::answer`].
-    #[inline]
-    pub(in crate::domain) fn answer(
-        &mut self,
-        books: &mut [Block],
-        token: u32,
-        answer: (u8, &[u32]),
-        fence: PublishFence,
-        cache: &impl Cache,
-    ) -> Option<bool> {
-        self.answering.answer(books, token, answer, fence, cache)
-    }
-
-    /// See [`Calling::take`].
-    #[inline]
-    pub(in crate::domain) fn take_answer(
-        &mut self,
-        books: &mut [Block],
-        token: u32,
-        cache: &impl Cache,
-    ) -> Result<Option<Answered>, Violation> {
-        self.calling.take(books, token, cache)
-    }
-
-    /// See [`Calling::forget`].
-    pub(in crate::domain) fn forget(&mut self, books: &mut [Block], token: u32) {
-        self.calling.forget(books, token);
-    }
-
-    /// See [`Calling::has_answer`].
-    pub(in crate::domain) fn has_answer(
-        &self,
-        books: &mut [Block],
-        token: u32,
-        cache: &impl Cache,
-    ) -> bool {
-        self.calling.has_answer(books, token, cache)
-    }
-
-    /// Counts a ring of the doorbell.
-    pub(in crate::domain) fn count_ring(&mut self) -> bool {
-        self.rung = self.rung.wrapping_add(1);
-        self.counts.at(statistics::RUNG).set(self.rung);
-        true
-    }
-
-    /// Whether messages of the peer's wait.
-    pub(in crate::domain) fn has_message(&self, cache: &impl Cache) -> bool {
-        self.answering.has_message(cache)
     }
 
     /// Somebody waits: what the peer is to ring at.
@@ -210,8 +154,7 @@ impl MessageEnd {
 
     /// Writes the own control line back, with all wake words in it.
     pub(in crate::domain) fn clean(&self, cache: &impl Cache) {
-        let (at, len) = self.control.bytes();
-        cache.clean(at, len);
+        clean(&self.control, cache);
     }
 
     /// Who waits for this, and may go on, or everybody. Who waits for an answer is woken by any.

@@ -31,11 +31,6 @@ pub(super) mod status {
     pub const DROPPED: u8 = 2;
 }
 
-/// Of a side's session, as messages carry it: its low half, in the upper half of a word.
-fn tag(session: u32) -> u32 {
-    session << 16
-}
-
 /// The place in a token.
 fn place(token: u32) -> u16 {
     token as u16

@@ -8,7 +8,7 @@ use super::Violation;
 use super::books::{Block, NONE, State};
 use super::filter::Filter;
 use super::layout::{NEXT_SHIFT, control, statistics};
-use super::port::{Cache, Ways};
+use super::port::{Cache, Ways, invalidate};
 use super::ring::{Entry, RingReader, RingWriter, passes, tag};
 use crate::word::{BlockArea, PUBLISH_FENCE, PublishFence, Span, Words};
 
@@ -244,8 +244,7 @@ impl Outbox {
     /// The wish is looked at here as well: where nothing passes, [`Outbox::flush`] never does.
     #[cold]
     fn is_wanted(&mut self, packet: &[u8], cache: &impl Cache) -> bool {
-        let (at, len) = self.theirs.bytes();
-        cache.invalidate(at, len);
+        invalidate(&self.theirs, cache);
         self.filter.refresh(&self.theirs);
         let is_wanted = self.filter.passes(packet);
         if !is_wanted {
@@ -268,8 +267,7 @@ impl Outbox {
         self.flushed = to;
         self.ring.show(from, cache);
         fence.run(PUBLISH_FENCE);
-        let (at, len) = self.theirs.bytes();
-        cache.invalidate(at, len);
+        invalidate(&self.theirs, cache);
         let wake = self.theirs.at(control::WAKE_PACKETS).get();
         if W::USES.filters {
             self.filter.refresh(&self.theirs);

@@ -18,7 +18,8 @@ use super::super::config::{Channel, Pool, Role};
 use super::super::layout::{Parts, state};
 use super::super::memory::Memory;
 use super::super::plan::ChannelPlan;
-use super::super::port::Cache;
+use super::super::port::{Cache, clean, invalidate};
+use super::super::tally::Tally;
 use crate::word::{
     CopyArea, RESET_STORE, STATE_LOAD, STATE_READ_FENCE, STATE_STORE, STATE_WRITE_FENCE, Segment,
     Words, full_fence,
@@ -57,9 +58,8 @@ impl StateEnd {
             0 => Some(CopyArea::NONE),
             _ => segment.copies(parts.pool, parts.stride, pool.size),
         };
-        // An earlier user of this segment counted there.
-        let counts = memory.mine.words(ours.statistics)?;
-        (0..16).for_each(|word| counts.at(word).set(0));
+        // Nothing is counted, and what an earlier user of this segment counted is not left there.
+        Tally::new(memory, ours.statistics)?;
         Some(StateEnd {
             id: channel.id,
             priority: channel.priority,
@@ -86,7 +86,7 @@ impl StateEnd {
         for pair in 0..2 {
             self.control.at(state::PAIRS + pair).store(0, RESET_STORE);
         }
-        self.clean(cache);
+        clean(&self.control, cache);
     }
 
     /// Makes this the own value. `None` where this side has none, or one of another size.
@@ -120,7 +120,7 @@ impl StateEnd {
         word.store(self.number | u32::from(copy), STATE_STORE);
         let latest = control.at(state::LATEST);
         latest.store(pair as u32, STATE_STORE);
-        self.clean(cache);
+        clean(&self.control, cache);
         Some(())
     }
 
@@ -140,7 +140,7 @@ impl StateEnd {
         // After what was read from the other pair, before the look at this one.
         let reading = self.control.at(state::READING);
         reading.store(latest, STATE_STORE);
-        self.clean(cache);
+        clean(&self.control, cache);
         full_fence(STATE_READ_FENCE);
         invalidate(&self.theirs, cache);
         // Of a peer that begins anew: its session is looked at after this.
@@ -154,15 +154,4 @@ impl StateEnd {
         area.for_reading(copy).copy_to(out);
         Some(word >> state::NUMBER_SHIFT)
     }
-
-    fn clean(&self, cache: &impl Cache) {
-        let (at, len) = self.control.bytes();
-        cache.clean(at, len);
-    }
-}
-
-#[inline(always)]
-fn invalidate(words: &Words, cache: &impl Cache) {
-    let (at, len) = words.bytes();
-    cache.invalidate(at, len);
 }

@@ -8,8 +8,7 @@ use super::super::super::{Lost, Refused};
 use super::super::End;
 use super::super::platform::Platform;
 use super::Slow;
-use crate::waiters::wake;
-use crate::word::{SLEEP_FENCE, full_fence};
+use super::waiting::{Armed, tell};
 
 impl<P: Platform> End<P> {
     /// The slot of the first message channel that is the one, and the pairing of a handle made now.
@@ -23,15 +22,7 @@ impl<P: Platform> End<P> {
                 "Platform::USES says that nobody has message channels"
             )
         };
-        self.locked(|inner| {
-            let pairing = inner.pairing;
-            let slot = (0..inner.slots.as_mut().len()).find(|&slot| {
-                inner
-                    .messages(slot)
-                    .is_some_and(|(channel, _)| is_it(channel))
-            })?;
-            Some((slot as u16, pairing))
-        })
+        self.locate(|slot| slot.messages().is_some_and(&is_it))
     }
 
     /// Sends a message; the token of the call where an answer is asked for.
@@ -50,7 +41,7 @@ impl<P: Platform> End<P> {
             let fence = inner.session.fence();
             let (channel, books) = inner.messages(usize::from(slot)).ok_or(Slow::Look)?;
             let (token, ring) = channel.send(books, message, asks, fence, &self.cache)?;
-            Ok((token, ring && channel.count_ring()))
+            Ok((token, ring && channel.tally.count_ring()))
         });
         match sent {
             Ok((token, ring)) => {
@@ -78,7 +69,7 @@ impl<P: Platform> End<P> {
             let (channel, books) = inner.messages(usize::from(slot)).ok_or(Slow::Look)?;
             let asked = channel.receive(books, fence, &self.cache);
             match asked.map_err(Slow::Violation)? {
-                Some((asked, ring)) => Ok((Some(asked), ring && channel.count_ring())),
+                Some((asked, ring)) => Ok((Some(asked), ring && channel.tally.count_ring())),
                 None if inner.is_still_up(&self.cache) => Ok((None, false)),
                 None => Err(Slow::Look),
             }
@@ -109,8 +100,10 @@ impl<P: Platform> End<P> {
             }
             let fence = inner.session.fence();
             let (channel, books) = inner.messages(usize::from(slot))?;
-            let ring = channel.answer(books, token, answer, fence, &self.cache)?;
-            Some(ring && channel.count_ring())
+            let ring = channel
+                .answering
+                .answer(books, token, answer, fence, &self.cache)?;
+            Some(ring && channel.tally.count_ring())
         });
         if ring == Some(true) {
             self.doorbell.ring();
@@ -134,7 +127,7 @@ impl<P: Platform> End<P> {
                 return Err(Slow::Look);
             }
             let (channel, books) = inner.messages(usize::from(slot)).ok_or(Slow::Look)?;
-            let answered = channel.take_answer(books, token, &self.cache);
+            let answered = channel.calling.take(books, token, &self.cache);
             match answered.map_err(Slow::Violation)? {
                 None if !inner.is_still_up(&self.cache) => Err(Slow::Look),
                 answered => Ok(answered),
@@ -149,7 +142,7 @@ impl<P: Platform> End<P> {
             if inner.live == pairing
                 && let Some((channel, books)) = inner.messages(usize::from(slot))
             {
-                channel.forget(books, token);
+                channel.calling.forget(books, token);
             }
         });
     }
@@ -169,7 +162,7 @@ impl<P: Platform> End<P> {
             )
         };
         let mut mine = Some(waker.clone());
-        let (evicted, woken, now) = self.locked(|inner| {
+        let armed: Armed = self.locked(|inner| {
             let is_up = inner.live != 0;
             let is_over =
                 inner.check(pairing).is_err() || (is_up && !inner.is_still_up(&self.cache));
@@ -186,24 +179,15 @@ impl<P: Platform> End<P> {
                 return (evicted, Default::default(), false);
             }
             channel.clean(&self.cache);
-            if has_barrier {
-                self.platform.barrier();
-            } else {
-                full_fence(SLEEP_FENCE);
-            }
-            let is_there = waits == Waits::Answer && channel.has_answer(books, token, &self.cache);
+            self.before_last_look(has_barrier);
+            let is_there =
+                waits == Waits::Answer && channel.calling.has_answer(books, token, &self.cache);
             let woken = match waits {
                 Waits::Answer => Default::default(),
                 _ => channel.wakers(waits, false, books, &self.cache),
             };
             (evicted, woken, is_there)
         });
-        if let Some(evicted) = evicted {
-            evicted.wake();
-        }
-        wake(woken);
-        if now {
-            waker.wake_by_ref();
-        }
+        tell(armed, waker);
     }
 }

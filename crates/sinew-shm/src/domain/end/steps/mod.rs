@@ -31,12 +31,16 @@ impl From<Denied> for Slow {
 }
 
 impl<P: Platform> End<P> {
-    /// The slot of a channel, and the pairing that a handle made now belongs to.
+    /// The slot of a queue, and the pairing that a handle made now belongs to.
     pub(in crate::domain) fn find(&self, id: u16) -> Option<(u16, u32)> {
+        self.locate(|slot| slot.queue().is_some_and(|channel| channel.id == id))
+    }
+
+    /// The first slot that is the one, and the pairing that a handle made now belongs to.
+    fn locate(&self, is_it: impl Fn(&Slot) -> bool) -> Option<(u16, u32)> {
         self.locked(|inner| {
             let pairing = inner.pairing;
-            let mut slots = inner.slots.as_mut().iter().map(Slot::queue);
-            let at = slots.position(|slot| slot.is_some_and(|channel| channel.id == id))?;
+            let at = inner.slots.as_mut().iter().position(is_it)?;
             Some((at as u16, pairing))
         })
     }

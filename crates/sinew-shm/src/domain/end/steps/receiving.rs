@@ -87,7 +87,7 @@ impl<P: Platform> End<P> {
                     Copied::Filtered => {}
                 }
             }
-            let ring = channel.inbox.flush(fence, &self.cache) && channel.count_ring();
+            let ring = channel.inbox.flush(fence, &self.cache) && channel.tally.count_ring();
             // What was copied may be of the peer's next life, if there is one.
             let is_valid = match found {
                 Some(_) => inner.session.is_same_pairing(&self.cache),
@@ -160,7 +160,7 @@ impl<P: Platform> End<P> {
                     .inbox
                     .release::<P>(blocks, block, reply, &self.cache)
                     && channel.inbox.flush(fence, &self.cache)
-                    && channel.count_ring();
+                    && channel.tally.count_ring();
             }
             // Of a trusted peer the marks stay until the views are gone.
             if self.is_trusted {

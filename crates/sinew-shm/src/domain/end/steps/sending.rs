@@ -59,7 +59,7 @@ impl<P: Platform> End<P> {
             let outbox = &mut channel.outbox;
             let (sent, ring) = outbox.post::<P>(blocks, packet, reserve, fence, &self.cache)?;
             outbox.top_up::<P>(blocks, &self.cache);
-            Ok((sent, ring && channel.count_ring()))
+            Ok((sent, ring && channel.tally.count_ring()))
         });
         match sent {
             Ok((sent, ring)) => {
@@ -93,8 +93,9 @@ impl<P: Platform> End<P> {
                 return Err(Slow::Look);
             }
             let sent = channel.outbox.send::<P>(blocks, block, len, &self.cache)?;
-            let ring =
-                flush && channel.outbox.flush::<P>(fence, &self.cache) && channel.count_ring();
+            let ring = flush
+                && channel.outbox.flush::<P>(fence, &self.cache)
+                && channel.tally.count_ring();
             Ok((sent, ring))
         });
         match sent {

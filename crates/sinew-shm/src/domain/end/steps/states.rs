@@ -20,17 +20,13 @@ impl<P: Platform> End<P> {
                 "Platform::USES says that nobody has state channels"
             )
         };
-        self.locked(|inner| {
-            let pairing = inner.pairing;
-            let slot = (0..inner.slots.as_mut().len()).find(|&slot| {
-                inner.state(slot).is_some_and(|channel| {
-                    let is_it = |one: Option<usize>| one.is_none_or(|one| one == size);
-                    channel.id == id
-                        && channel.type_hash == type_hash
-                        && channel.sizes().into_iter().all(is_it)
-                })
-            })?;
-            Some((slot as u16, pairing))
+        self.locate(|slot| {
+            slot.state().is_some_and(|channel| {
+                let is_it = |one: Option<usize>| one.is_none_or(|one| one == size);
+                channel.id == id
+                    && channel.type_hash == type_hash
+                    && channel.sizes().into_iter().all(is_it)
+            })
         })
     }
 

@@ -8,7 +8,7 @@ use super::super::channel::{Kind, What};
 use super::super::platform::Platform;
 use super::super::state::Inner;
 use super::Slow;
-use crate::waiters::wake;
+use crate::waiters::{Woken, wake};
 use crate::word::{SLEEP_FENCE, full_fence};
 
 impl<P: Platform> End<P> {
@@ -57,10 +57,14 @@ impl<P: Platform> End<P> {
 
     /// Makes the peer see what this side waits for, before this side looks a last time.
     fn settle(&self, inner: &mut Inner<P>, slot: usize) {
-        let has_barrier = inner.session.fence().is_light();
         if let Some((channel, _)) = inner.channel(slot) {
             channel.inbox.clean_control(&self.cache);
         }
+        self.before_last_look(inner.session.fence().is_light());
+    }
+
+    /// Keeps what this side waits for before its last look.
+    pub(super) fn before_last_look(&self, has_barrier: bool) {
         if has_barrier {
             self.platform.barrier();
         } else {
@@ -81,7 +85,7 @@ impl<P: Platform> End<P> {
             self.flush(slot);
         }
         let mut mine = Some(waker.clone());
-        let (evicted, woken, now) = self.locked(|inner| {
+        let armed: Armed = self.locked(|inner| {
             let is_up = inner.live != 0;
             let over = inner.check(pairing).is_err();
             let is_still_up = inner.is_still_up(&self.cache);
@@ -118,13 +122,22 @@ impl<P: Platform> End<P> {
             let woken = inner.wakers(usize::from(slot), kind, false, &self.cache);
             (evicted, woken, false)
         });
-        if let Some(evicted) = evicted {
-            evicted.wake();
-        }
-        wake(woken);
-        if now {
-            waker.wake_by_ref();
-        }
+        tell(armed, waker);
         // `mine`, if it was not needed, is dropped out here, without the lock.
+    }
+}
+
+/// What arming a waker came to: one that had to make room, who can go on, and whether the waker itself
+/// is to be woken now.
+pub(super) type Armed = (Option<Waker>, Woken, bool);
+
+/// Wakes them, without the lock.
+pub(super) fn tell((evicted, woken, now): Armed, waker: &Waker) {
+    if let Some(evicted) = evicted {
+        evicted.wake();
+    }
+    wake(woken);
+    if now {
+        waker.wake_by_ref();
     }
 }
