@@ -5,6 +5,21 @@ use core::task::Waker;
 /// How many wait at the same time without waking each other for nothing.
 const SLOTS: usize = 4;
 
+/// For what somebody waits on a channel.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Waits {
+    /// A packet, or a message.
+    Incoming,
+    /// A place for a packet; room for a message, or for a call.
+    Room,
+    /// An answer: whose, who is woken looks.
+    Answer,
+}
+
+impl Waits {
+    pub(crate) const ALL: [Waits; 3] = [Waits::Incoming, Waits::Room, Waits::Answer];
+}
+
 /// Wakers on their way out of the lock.
 pub(crate) type Woken = [Option<Waker>; SLOTS];
 
@@ -57,15 +72,13 @@ impl Waiters {
         before.map(|waiter| waiter.waker)
     }
 
-    /// Takes out everybody for whom `free` places are enough.
-    pub(crate) fn ready(&mut self, free: u32) -> Woken {
-        let mut woken = [const { None }; SLOTS];
-        for (slot, out) in self.slots.iter_mut().zip(&mut woken) {
+    /// Takes out everybody for whom `free` places are enough, also again under the same lock.
+    pub(crate) fn ready(&mut self, free: u32, woken: &mut Woken) {
+        for (slot, out) in self.slots.iter_mut().zip(woken) {
             if slot.as_ref().is_some_and(|waiter| free > waiter.reserve) {
                 *out = slot.take().map(|waiter| waiter.waker);
             }
         }
-        woken
     }
 }
 

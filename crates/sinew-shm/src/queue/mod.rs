@@ -306,7 +306,9 @@ impl<L: Lock, const BLOCKS: usize, const SIZE: usize> Queue<L, BLOCKS, SIZE> {
             producers.open = 0;
             self.shared.0.closed.store(1, CLOSE_STORE);
             self.shared.0.waiting.set(0);
-            (producers.consumer.take(), producers.waiters.ready(u32::MAX))
+            let mut woken = Woken::default();
+            producers.waiters.ready(u32::MAX, &mut woken);
+            (producers.consumer.take(), woken)
         });
         if let Some(consumer) = consumer {
             consumer.wake();
@@ -321,7 +323,9 @@ impl<L: Lock, const BLOCKS: usize, const SIZE: usize> Queue<L, BLOCKS, SIZE> {
             .0
             .load(RETURN_LOAD)
             .wrapping_sub(producers.reclaimed);
-        let woken = producers.waiters.ready(back + producers.unsent_len);
+        let mut woken = Woken::default();
+        let free = back + producers.unsent_len;
+        producers.waiters.ready(free, &mut woken);
         self.shared
             .0
             .waiting

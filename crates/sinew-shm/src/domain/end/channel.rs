@@ -11,7 +11,7 @@ use super::super::port::{Cache, Ways};
 use super::super::ring::{RingReader, RingWriter};
 use super::super::state::StateEnd;
 use super::super::tally::Tally;
-use crate::waiters::{Waiters, Woken};
+use crate::waiters::{Waiters, Waits, Woken};
 use crate::word::Segment;
 
 /// Room for one channel.
@@ -93,7 +93,7 @@ pub(super) struct ChannelEnd {
     /// Where the books of this channel end.
     pub(super) books_end: usize,
     pub(super) tally: Tally,
-    /// Who waits, for each [`Kind`].
+    /// Who waits, for each of [`Waits`].
     pub(super) waiters: [Waiters; 3],
     /// Packets that whoever waits for packets waits for.
     pub(super) wanted: u32,
@@ -170,41 +170,47 @@ impl ChannelEnd {
         self.outbox.check(blocks) && self.inbox.check(blocks)
     }
 
-    /// Who waits for this, and can go on, or everybody.
-    pub(super) fn wakers(&mut self, kind: Kind, all: bool, cache: &impl Cache) -> Woken {
+    /// Takes out who waits for this and can go on, or everybody; whether somebody is left.
+    pub(super) fn wakers(
+        &mut self,
+        waits: Waits,
+        all: bool,
+        cache: &impl Cache,
+        woken: &mut Woken,
+    ) -> bool {
+        if self.waiters[waits as usize].is_empty() {
+            return false;
+        }
         let room = match all {
             true => u32::MAX,
-            false => self.room(kind, cache),
+            false => self.room(waits, cache),
         };
-        self.waiters[kind as usize].ready(room)
+        self.waiters[waits as usize].ready(room, woken);
+        !self.waiters[waits as usize].is_empty()
     }
 
     /// How many places there are, and for the others whether there is something: all or 0.
-    fn room(&self, kind: Kind, cache: &impl Cache) -> u32 {
-        let is_there = match kind {
-            _ if self.waiters[kind as usize].is_empty() => false,
-            Kind::Packet => self.inbox.has_news(self.wanted, cache),
+    fn room(&self, waits: Waits, cache: &impl Cache) -> u32 {
+        let is_there = match waits {
+            Waits::Incoming => self.inbox.has_news(self.wanted, cache),
             // A return that nobody has taken up yet may be a place, or an answer: all look.
-            Kind::Place if !self.outbox.has_returns(cache) => {
+            Waits::Room if !self.outbox.has_returns(cache) => {
                 return u32::from(self.outbox.room());
             }
-            Kind::Place => true,
-            Kind::Reply => self.outbox.has_answer(cache),
+            Waits::Room => true,
+            Waits::Answer => self.outbox.has_answer(cache),
         };
         if is_there { u32::MAX } else { 0 }
     }
-}
 
-/// For what somebody waits on a channel.
-#[derive(Clone, Copy)]
-pub(super) enum Kind {
-    Packet,
-    Place,
-    Reply,
-}
-
-impl Kind {
-    pub(super) const ALL: [Kind; 3] = [Kind::Packet, Kind::Place, Kind::Reply];
+    /// What the peer is to ring at. The fence after it is the caller's.
+    pub(super) fn arm(&self, waits: Waits, cache: &impl Cache) {
+        match waits {
+            Waits::Incoming => self.inbox.arm(self.wanted),
+            Waits::Room | Waits::Answer => self.outbox.arm(),
+        }
+        self.inbox.clean_control(cache);
+    }
 }
 
 /// What somebody waits for.

@@ -10,14 +10,13 @@ use super::Lost;
 use super::config::{Channel, Config, Kind as Carries, Role, Trust};
 use super::identity::Identity;
 use super::memory::Memory;
-use super::message::Waits;
 use super::observe::{Link, Source};
 use super::plan::{ChannelPlan, Plan};
 use super::port::Doorbell;
 use super::session::{self, Session};
 use crate::cell::Cell;
 use crate::lock::Lock;
-use crate::waiters::wake;
+use crate::waiters::{Waits, wake};
 use crate::word::Segment;
 
 mod channel;
@@ -29,7 +28,6 @@ mod platform;
 mod state;
 mod steps;
 
-use channel::Kind;
 pub use channel::Slot;
 pub(super) use channel::What;
 
@@ -349,22 +347,8 @@ impl<P: Platform> End<P> {
         }
         let count = self.locked(|inner| inner.slots.as_mut().len());
         for slot in 0..count {
-            match self.locked(|inner| inner.carries(slot)) {
-                Some(Carries::Queue) => {
-                    for kind in Kind::ALL {
-                        wake(self.locked(|inner| inner.wakers(slot, kind, all, &self.cache)));
-                    }
-                }
-                Some(Carries::Message) if P::USES.messages => {
-                    for waits in Waits::ALL {
-                        let wakers = |inner: &mut Inner<P>| {
-                            inner.message_wakers(slot, waits, all, &self.cache)
-                        };
-                        wake(self.locked(wakers));
-                    }
-                }
-                // Nobody waits for a value.
-                _ => {}
+            for waits in Waits::ALL {
+                wake(self.locked(|inner| self.ready(inner, slot, waits, all)));
             }
         }
     }

@@ -5,15 +5,14 @@ use super::super::config::{Channel, Config, Kind as Carries, Role};
 use super::super::directory;
 use super::super::identity::Identity;
 use super::super::memory::Memory;
-use super::super::message::{MessageEnd, Waits};
+use super::super::message::MessageEnd;
 use super::super::plan::ChannelPlan;
 use super::super::session::{Seen, Session, state};
 use super::super::state::StateEnd;
 use super::super::{Lost, Violation};
-use super::channel::{ChannelEnd, Kind, Room, Slot};
+use super::channel::{ChannelEnd, Room, Slot};
 use super::opening::{Options, Status};
 use super::platform::Platform;
-use crate::waiters::Woken;
 use crate::word::{JUDGE_FENCE, full_fence};
 
 pub(super) struct Inner<P: Platform> {
@@ -115,16 +114,6 @@ impl<P: Platform> Inner<P> {
         match &mut self.slots.as_mut().get_mut(slot)?.0 {
             Room::Queue(channel) => Some((channel, self.blocks.as_mut())),
             _ => None,
-        }
-    }
-
-    /// What a slot's channel carries.
-    pub(super) fn carries(&mut self, slot: usize) -> Option<Carries> {
-        match self.slots.as_mut().get(slot)?.0 {
-            Room::Empty => None,
-            Room::Queue(_) => Some(Carries::Queue),
-            Room::State(_) => Some(Carries::State),
-            Room::Messages(_) => Some(Carries::Message),
         }
     }
 
@@ -460,32 +449,6 @@ impl<P: Platform> Inner<P> {
                 channel.inbox.flush(fence, cache) && channel.tally.count_ring()
             }
             _ => false,
-        }
-    }
-
-    /// Who waits on a message channel for this, and may go on, or everybody.
-    pub(super) fn message_wakers(
-        &mut self,
-        slot: usize,
-        waits: Waits,
-        all: bool,
-        cache: &P::Cache,
-    ) -> Woken {
-        let is_up = self.status == Status::Up;
-        match self.messages(slot) {
-            Some((channel, books)) if all || is_up => channel.wakers(waits, all, books, cache),
-            _ => Woken::default(),
-        }
-    }
-
-    /// Who waits on a channel for this, and can go on, or everybody.
-    pub(super) fn wakers(&mut self, slot: usize, kind: Kind, all: bool, cache: &P::Cache) -> Woken {
-        let is_up = self.status == Status::Up;
-        match self.channel(slot) {
-            Some((channel, _)) if P::USES.wakers && (all || is_up) => {
-                channel.wakers(kind, all, cache)
-            }
-            _ => Woken::default(),
         }
     }
 }

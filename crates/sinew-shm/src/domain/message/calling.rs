@@ -224,14 +224,25 @@ impl Calling {
 
     /// Whether an answer is there that somebody wants and nobody has taken up.
     pub(super) fn has_answers(&self, books: &[Block], cache: &impl Cache) -> bool {
-        let all = self.first..self.first + usize::from(self.calls);
-        let mut books = books.get(all).unwrap_or_default().iter();
-        books.any(|book| book.state == State::Held && self.is_answered(book.len, cache))
+        self.has_answered(books, State::Held, cache)
     }
 
-    /// Whether a message could go, and a call be opened, as far as one can tell by looking.
-    pub(super) fn has_room(&self, cache: &impl Cache) -> bool {
-        self.sent.wrapping_sub(self.peer_taken(cache)) < self.requests
+    /// Whether a call of this state is answered.
+    fn has_answered(&self, books: &[Block], state: State, cache: &impl Cache) -> bool {
+        let all = self.first..self.first + usize::from(self.calls);
+        let mut books = books.get(all).unwrap_or_default().iter();
+        books.any(|book| book.state == state && self.is_answered(book.len, cache))
+    }
+
+    /// 0 where no message could go, 1 where one could, 2 where one that opens a call could too, as far
+    /// as one can tell by looking.
+    pub(super) fn room(&self, books: &[Block], cache: &impl Cache) -> u32 {
+        let has_room = self.sent.wrapping_sub(self.peer_taken(cache)) < self.requests;
+        let has_call = || self.free != NONE || self.has_answered(books, State::Lent, cache);
+        match has_room {
+            true => 1 + u32::from(has_call()),
+            false => 0,
+        }
     }
 
     /// Asks to be rung at the next answer.
@@ -241,10 +252,14 @@ impl Calling {
         self.control.at(message::WAKE_ANSWERS).set(self.epoch);
     }
 
-    /// Asks to be rung when the next message is taken up.
-    pub(super) fn arm_room(&self, cache: &impl Cache) {
+    /// Asks to be rung when the next message is taken up, and when a call is answered that nobody
+    /// wants the answer of.
+    pub(super) fn arm_room(&mut self, cache: &impl Cache) {
         let taken = self.peer_taken(cache);
         self.control.at(message::WAKE_TAKEN).set(taken);
+        if self.free == NONE {
+            self.arm_answers();
+        }
     }
 
     /// Every place is in the line of the free ones, or open.

@@ -11,23 +11,8 @@ use super::super::port::{Cache, clean};
 use super::super::tally::Tally;
 use super::answering::{Answering, Asked};
 use super::calling::Calling;
-use crate::waiters::{Waiters, Woken};
+use crate::waiters::{Waiters, Waits, Woken};
 use crate::word::{PublishFence, Words};
-
-/// For what somebody waits on a message channel.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::domain) enum Waits {
-    /// For a message of the peer's.
-    Message,
-    /// For an answer: whose, who is woken looks.
-    Answer,
-    /// For room for a message, or a call.
-    Room,
-}
-
-impl Waits {
-    pub(in crate::domain) const ALL: [Waits; 3] = [Waits::Message, Waits::Answer, Waits::Room];
-}
 
 pub(in crate::domain) struct MessageEnd {
     pub(in crate::domain) id: u16,
@@ -39,7 +24,8 @@ pub(in crate::domain) struct MessageEnd {
     pub(in crate::domain) calling: Calling,
     pub(in crate::domain) answering: Answering,
     control: Words,
-    waiters: [Waiters; 3],
+    /// Who waits, for each of [`Waits`].
+    pub(in crate::domain) waiters: [Waiters; 3],
 }
 
 impl MessageEnd {
@@ -109,7 +95,7 @@ impl MessageEnd {
         for count in [statistics::SENT, statistics::RECEIVED] {
             self.tally.line().at(count).set(0);
         }
-        self.clean(cache);
+        clean(&self.control, cache);
     }
 
     /// See [`Calling::send`].
@@ -142,37 +128,38 @@ impl MessageEnd {
         received
     }
 
-    /// Somebody waits: what the peer is to ring at.
-    pub(in crate::domain) fn arm(&mut self, waits: Waits, cache: &impl Cache) -> &mut Waiters {
+    /// What the peer is to ring at. The fence after it is the caller's.
+    pub(in crate::domain) fn arm(&mut self, waits: Waits, cache: &impl Cache) {
         match waits {
-            Waits::Message => self.answering.arm(),
+            Waits::Incoming => self.answering.arm(),
             Waits::Answer => self.calling.arm_answers(),
             Waits::Room => self.calling.arm_room(cache),
         }
-        &mut self.waiters[waits as usize]
-    }
-
-    /// Writes the own control line back, with all wake words in it.
-    pub(in crate::domain) fn clean(&self, cache: &impl Cache) {
         clean(&self.control, cache);
     }
 
-    /// Who waits for this, and may go on, or everybody. Who waits for an answer is woken by any.
+    /// Takes out who waits for this and may go on, or everybody; whether somebody is left. Who waits
+    /// for an answer is woken by any.
     pub(in crate::domain) fn wakers(
         &mut self,
         waits: Waits,
         all: bool,
         books: &[Block],
         cache: &impl Cache,
-    ) -> Woken {
-        let is_there = all
-            || match waits {
-                _ if self.waiters[waits as usize].is_empty() => false,
-                Waits::Message => self.answering.has_message(cache),
-                Waits::Answer => self.calling.has_answers(books, cache),
-                Waits::Room => self.calling.has_room(cache),
-            };
-        self.waiters[waits as usize].ready(if is_there { u32::MAX } else { 0 })
+        woken: &mut Woken,
+    ) -> bool {
+        if self.waiters[waits as usize].is_empty() {
+            return false;
+        }
+        let ready = match waits {
+            _ if all => u32::MAX,
+            Waits::Incoming if self.answering.has_message(cache) => u32::MAX,
+            Waits::Answer if self.calling.has_answers(books, cache) => u32::MAX,
+            Waits::Incoming | Waits::Answer => 0,
+            Waits::Room => self.calling.room(books, cache),
+        };
+        self.waiters[waits as usize].ready(ready, woken);
+        !self.waiters[waits as usize].is_empty()
     }
 
     /// Whether the books agree with themselves.

@@ -4,8 +4,8 @@ use core::task::Waker;
 
 use super::super::handles::EndRef;
 use super::super::{Lost, Refused};
-use super::end::Waits;
 use super::status;
+use crate::waiters::Waits;
 
 /// One side of a message channel: it sends and it is sent to. Clone it for other tasks and threads:
 /// each message reaches one.
@@ -151,13 +151,19 @@ impl<R: EndRef> Messages<R> {
     /// Wakes `waker` once when a message is there, at once where one is, or when the pairing ends.
     pub fn arm(&self, waker: &Waker) {
         self.end
-            .arm_messages(self.slot, self.pairing, (Waits::Message, 0), waker);
+            .arm_messages(self.slot, self.pairing, (Waits::Incoming, 0), waker);
     }
 
     /// As [`Messages::arm`], when there is room for a message.
     pub fn arm_room(&self, waker: &Waker) {
         self.end
             .arm_messages(self.slot, self.pairing, (Waits::Room, 0), waker);
+    }
+
+    /// As [`Messages::arm`], when there is room for a call.
+    pub fn arm_call(&self, waker: &Waker) {
+        self.end
+            .arm_messages(self.slot, self.pairing, (Waits::Room, 1), waker);
     }
 }
 

@@ -20,7 +20,7 @@ mod typed;
 
 pub(super) use answering::Asked;
 pub(super) use calling::Answered;
-pub(super) use end::{MessageEnd, Waits};
+pub(super) use end::MessageEnd;
 pub use handle::{Answer, Call, CallError, Message, Messages};
 pub use typed::{TypedCall, Word, Words};
 

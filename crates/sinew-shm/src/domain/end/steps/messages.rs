@@ -2,13 +2,14 @@
 
 use core::task::Waker;
 
-use super::super::super::message::{Answered, Asked, MessageEnd, Waits};
+use super::super::super::message::{Answered, Asked, MessageEnd};
 use super::super::super::port::Doorbell;
 use super::super::super::{Lost, Refused};
 use super::super::End;
 use super::super::platform::Platform;
 use super::Slow;
 use super::waiting::{Armed, tell};
+use crate::waiters::{Waits, wake};
 
 impl<P: Platform> End<P> {
     /// The slot of the first message channel that is the one, and the pairing of a handle made now.
@@ -128,12 +129,27 @@ impl<P: Platform> End<P> {
             }
             let (channel, books) = inner.messages(usize::from(slot)).ok_or(Slow::Look)?;
             let answered = channel.calling.take(books, token, &self.cache);
+            let waits = P::USES.wakers && !channel.waiters[Waits::Room as usize].is_empty();
             match answered.map_err(Slow::Violation)? {
                 None if !inner.is_still_up(&self.cache) => Err(Slow::Look),
-                answered => Ok(answered),
+                answered => Ok((answered, waits)),
             }
         });
-        taken.or_else(|slow| self.slow(slot, pairing, slow).map(|()| None))
+        match taken {
+            Ok((answered, waits)) => {
+                if waits && answered.is_some() {
+                    self.wake_for_call(slot);
+                }
+                Ok(answered)
+            }
+            Err(slow) => self.slow(slot, pairing, slow).map(|()| None),
+        }
+    }
+
+    /// The place of a call is free again: who waits for one goes on.
+    #[cold]
+    fn wake_for_call(&self, slot: u16) {
+        wake(self.locked(|inner| self.ready(inner, usize::from(slot), Waits::Room, false)));
     }
 
     /// Nobody wants the answer of a call any more.
@@ -148,11 +164,12 @@ impl<P: Platform> End<P> {
     }
 
     /// Wakes `waker` once when what is waited for is there, at once where it is or the pairing is over.
+    /// `which`: the call whose answer it is, by its token; for room, 1 where a call is to be opened.
     pub(in crate::domain) fn arm_messages(
         &self,
         slot: u16,
         pairing: u32,
-        (waits, token): (Waits, u32),
+        (waits, which): (Waits, u32),
         waker: &Waker,
     ) {
         const {
@@ -173,20 +190,18 @@ impl<P: Platform> End<P> {
             if is_over {
                 return (None, Default::default(), true);
             }
-            let evicted = channel.arm(waits, &self.cache).add(&mut mine, 0);
-            if !is_up {
-                // Who waits is woken when the link comes up.
-                return (evicted, Default::default(), false);
+            let reserve = if waits == Waits::Room { which } else { 0 };
+            let evicted = channel.waiters[waits as usize].add(&mut mine, reserve);
+            // While the link is down nobody is ready: who waits is woken when it comes up.
+            if waits != Waits::Answer || !is_up {
+                let woken = self.ready(inner, usize::from(slot), waits, false);
+                return (evicted, woken, false);
             }
-            channel.clean(&self.cache);
+            // Another call's answer is no reason to be woken at once, again and again.
+            channel.arm(waits, &self.cache);
             self.before_last_look(has_barrier);
-            let is_there =
-                waits == Waits::Answer && channel.calling.has_answer(books, token, &self.cache);
-            let woken = match waits {
-                Waits::Answer => Default::default(),
-                _ => channel.wakers(waits, false, books, &self.cache),
-            };
-            (evicted, woken, is_there)
+            let is_there = channel.calling.has_answer(books, which, &self.cache);
+            (evicted, Default::default(), is_there)
         });
         tell(armed, waker);
     }

@@ -3,10 +3,9 @@
 use super::super::super::port::Doorbell;
 use super::super::super::{Lost, Refused};
 use super::super::End;
-use super::super::channel::Kind;
 use super::super::platform::Platform;
 use super::Slow;
-use crate::waiters::{Woken, wake};
+use crate::waiters::{Waits, wake};
 use crate::word::Span;
 
 impl<P: Platform> End<P> {
@@ -115,16 +114,10 @@ impl<P: Platform> End<P> {
     /// Gives a taken block, or one with a reply, back; who waits for one is woken.
     pub(in crate::domain) fn cancel(&self, slot: u16, block: u16) {
         wake(self.locked(|inner| {
-            let is_up = inner.live != 0;
-            let Some((channel, blocks)) = inner.channel(usize::from(slot)) else {
-                return Woken::default();
-            };
-            channel.outbox.cancel::<P>(blocks, block);
-            if P::USES.wakers && is_up {
-                channel.wakers(Kind::Place, false, &self.cache)
-            } else {
-                Woken::default()
+            if let Some((channel, blocks)) = inner.channel(usize::from(slot)) {
+                channel.outbox.cancel::<P>(blocks, block);
             }
+            self.ready(inner, usize::from(slot), Waits::Room, false)
         }));
     }
 

@@ -4,11 +4,12 @@ use core::task::Waker;
 
 use super::super::super::Lost;
 use super::super::End;
-use super::super::channel::{Kind, What};
+use super::super::channel::What;
+use super::super::opening::Status;
 use super::super::platform::Platform;
 use super::super::state::Inner;
 use super::Slow;
-use crate::waiters::{Woken, wake};
+use crate::waiters::{Waits, Woken, wake};
 use crate::word::{SLEEP_FENCE, full_fence};
 
 impl<P: Platform> End<P> {
@@ -63,6 +64,38 @@ impl<P: Platform> End<P> {
         self.before_last_look(inner.session.fence().is_light());
     }
 
+    /// Takes out who waits on a channel for this and can go on, or everybody. For who is left the
+    /// peer is asked to ring, again and again: what it rang for may be in another thread's hands.
+    pub(in super::super) fn ready(
+        &self,
+        inner: &mut Inner<P>,
+        slot: usize,
+        waits: Waits,
+        all: bool,
+    ) -> Woken {
+        let mut woken = Woken::default();
+        let is_up = inner.status == Status::Up;
+        if !P::USES.wakers || !(all || is_up) {
+            return woken;
+        }
+        let (has_barrier, cache) = (inner.session.fence().is_light(), &self.cache);
+        if let Some((channel, _)) = inner.channel(slot) {
+            if channel.wakers(waits, all, cache, &mut woken) {
+                channel.arm(waits, cache);
+                self.before_last_look(has_barrier);
+                channel.wakers(waits, all, cache, &mut woken);
+            }
+        } else if P::USES.messages
+            && let Some((channel, books)) = inner.messages(slot)
+            && channel.wakers(waits, all, books, cache, &mut woken)
+        {
+            channel.arm(waits, cache);
+            self.before_last_look(has_barrier);
+            channel.wakers(waits, all, books, cache, &mut woken);
+        }
+        woken
+    }
+
     /// Keeps what this side waits for before its last look.
     pub(super) fn before_last_look(&self, has_barrier: bool) {
         if has_barrier {
@@ -95,31 +128,23 @@ impl<P: Platform> End<P> {
             if over || (is_up && !is_still_up) {
                 return (None, Default::default(), true);
             }
-            let (kind, reserve) = match what {
+            let (waits, reserve) = match what {
                 What::Packets(count) => {
                     // Who waits for fewer decides.
-                    let is_alone = channel.waiters[Kind::Packet as usize].is_empty();
+                    let is_alone = channel.waiters[Waits::Incoming as usize].is_empty();
                     channel.wanted = if is_alone {
                         count
                     } else {
                         channel.wanted.min(count)
                     };
-                    channel.inbox.arm(channel.wanted);
-                    (Kind::Packet, 0)
+                    (Waits::Incoming, 0)
                 }
-                What::Place(reserve) => (Kind::Place, u32::from(reserve)),
-                What::Reply => (Kind::Reply, 0),
+                What::Place(reserve) => (Waits::Room, u32::from(reserve)),
+                What::Reply => (Waits::Answer, 0),
             };
-            if !matches!(kind, Kind::Packet) {
-                channel.outbox.arm();
-            }
-            let evicted = channel.waiters[kind as usize].add(&mut mine, reserve);
-            if !is_up {
-                // Who waits is woken when the link comes up.
-                return (evicted, Default::default(), false);
-            }
-            self.settle(inner, usize::from(slot));
-            let woken = inner.wakers(usize::from(slot), kind, false, &self.cache);
+            let evicted = channel.waiters[waits as usize].add(&mut mine, reserve);
+            // While the link is down nobody is ready: who waits is woken when it comes up.
+            let woken = self.ready(inner, usize::from(slot), waits, false);
             (evicted, woken, false)
         });
         tell(armed, waker);
