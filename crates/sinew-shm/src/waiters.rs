@@ -72,10 +72,14 @@ impl Waiters {
         before.map(|waiter| waiter.waker)
     }
 
-    /// Takes out everybody for whom `free` places are enough, also again under the same lock.
-    pub(crate) fn ready(&mut self, free: u32, woken: &mut Woken) {
+    /// Takes out everybody whose `reserve` is one for whom there is enough, also again under the same
+    /// lock.
+    pub(crate) fn ready(&mut self, is_enough: impl Fn(u32) -> bool, woken: &mut Woken) {
         for (slot, out) in self.slots.iter_mut().zip(woken) {
-            if slot.as_ref().is_some_and(|waiter| free > waiter.reserve) {
+            if slot
+                .as_ref()
+                .is_some_and(|waiter| is_enough(waiter.reserve))
+            {
                 *out = slot.take().map(|waiter| waiter.waker);
             }
         }

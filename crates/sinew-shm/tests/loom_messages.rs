@@ -12,7 +12,7 @@ mod two;
 
 use loom::thread;
 use sinew_shm::MESSAGE_MUTANTS;
-use sinew_shm::domain::{CallError, Channel, Config, Messages, Refused};
+use sinew_shm::domain::{CallError, Channel, Config, Messages, Pool, Refused};
 use support::{explore, passes_without};
 use two::{Ended, Side, up};
 
@@ -104,6 +104,88 @@ fn calls_are_answered_whole() {
         |side, here| {
             assert_eq!(receive(side, here), 10);
             assert_eq!(receive(side, here), 20);
+        },
+    );
+}
+
+/// One block, which is lent twice.
+const MEMORY: Channel = Channel::messages(1, "memory", 1, 0).with_memory(Pool::new(1, 8));
+const IN_OWN: Config = Config::new(&[MEMORY]).mutual();
+const IN_LENT: Config = Config::new(&[MEMORY.with_replies()]).mutual();
+
+/// Lends eight bytes, and waits for the answer in memory: each one more.
+fn lend(side: &Side, messages: &Messages<Ended>, byte: u8) {
+    let mut buffer = messages.memory().unwrap();
+    buffer.fill(byte);
+    let mut loan = buffer.lend_mut(1, 0..8, [0; 3]).unwrap();
+    let returned = loop {
+        loan = match loan.poll() {
+            Ok(answer) => break answer.unwrap(),
+            Err(loan) => loan,
+        };
+        side.sleep_after(|waker| loan.arm(waker));
+    };
+    let mut answer = [0; 8];
+    assert_eq!(returned.copy_to(&mut answer), Ok(8));
+    assert_eq!(answer, [byte + 1; 8]);
+}
+
+fn add_one(side: &Side, messages: &Messages<Ended>) {
+    let step = || messages.receive().unwrap();
+    let message = side.until(step, |waker| messages.arm(waker));
+    let mut memory = message.memory.unwrap();
+    for byte in memory.in_place().unwrap() {
+        *byte += 1;
+    }
+    assert!(memory.answer_with(0..8));
+}
+
+fn lend_two(side: &Side, there: &Messages<Ended>) {
+    lend(side, there, 10);
+    lend(side, there, 20);
+}
+
+fn add_two(side: &Side, here: &Messages<Ended>) {
+    add_one(side, here);
+    add_one(side, here);
+}
+
+#[test]
+fn lent_memory_comes_back_whole_in_a_block_of_the_answerer() {
+    between(IN_OWN, lend_two, add_two);
+}
+
+#[test]
+fn lent_memory_comes_back_whole_in_its_own_block() {
+    between(IN_LENT, lend_two, add_two);
+}
+
+/// Gives the one block away twice: the second time when it has come back.
+#[test]
+fn moved_memory_is_written_again_only_when_it_has_come_back() {
+    between(
+        IN_OWN,
+        |side, there| {
+            for byte in [1, 2] {
+                let step = || match there.memory() {
+                    Err(Refused::Full) => None,
+                    memory => Some(memory),
+                };
+                let memory = side.until(step, |waker| there.arm_memory(waker));
+                let mut memory = memory.unwrap();
+                memory.fill(byte);
+                memory.give(1, 0..8, [0; 3]).unwrap();
+            }
+        },
+        |side, here| {
+            for byte in [1, 2] {
+                let step = || here.receive().unwrap();
+                let message = side.until(step, |waker| here.arm(waker));
+                let mut bytes = [0; 8];
+                let memory = message.memory.unwrap();
+                assert_eq!(memory.copy_to(&mut bytes), Ok(8));
+                assert_eq!(bytes, [byte; 8]);
+            }
         },
     );
 }

@@ -313,8 +313,22 @@ fn a_message_channel_is_checked() {
     ] {
         assert_eq!(check(bad), Err(ConfigError::Messages(5)));
     }
-    let with_pool = good.pools(Pool::new(1, 1), Pool::new(1, 1));
-    assert_eq!(check(with_pool), Err(ConfigError::Pool(5)));
+    let memory = Channel::with_memory;
+    assert_eq!(check(memory(good, Pool::new(MAX_CALLS, 1))), Ok(()));
+    assert_eq!(check(memory(good, Pool::new(1, 1)).with_replies()), Ok(()));
+    assert_eq!(
+        check(memory(good, Pool::new(MAX_CALLS + 1, 1))),
+        Err(ConfigError::Messages(5))
+    );
+    assert_eq!(
+        check(memory(good, Pool::new(1, 0))),
+        Err(ConfigError::Pool(5))
+    );
+    let untrusting = [memory(good, Pool::new(1, 1)).with_replies()];
+    assert_eq!(
+        Config::new(&untrusting).check(),
+        Err(ConfigError::RepliesNeedTrust(5))
+    );
 }
 
 sinew_shm::opcodes! {

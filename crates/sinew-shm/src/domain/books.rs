@@ -6,7 +6,7 @@ pub struct Block {
     pub(super) state: State,
     /// The block behind in the line of the free ones, or in that of the answered ones.
     pub(super) next: u16,
-    /// Bytes of an answer.
+    /// Bytes of an answer; of a call, its token.
     pub(super) len: u32,
 }
 
@@ -19,20 +19,22 @@ impl Block {
     };
 }
 
-/// Where a block is. Of the peer's blocks: `Held` is with us, anything else is not.
+/// Where a block or a call is. Of the peer's: `Held` is with us, anything else is not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum State {
     Free,
     Held,
     Lent,
     Answered,
+    /// A call that is open, whose answer nobody wants.
+    Unwanted,
 }
 
 pub(super) const NONE: u16 = u16::MAX;
 
 /// How many books the line of the free ones has that begins with `first`; `None` where one in it is not
-/// free, or one that is free is not in it.
-pub(super) fn free_line(books: &[Block], first: u16) -> Option<usize> {
+/// free.
+pub(super) fn line_len(books: &[Block], first: u16) -> Option<usize> {
     let (mut in_line, mut at) = (0, first);
     while let Some(book) = books.get(usize::from(at)) {
         in_line += 1;
@@ -41,9 +43,5 @@ pub(super) fn free_line(books: &[Block], first: u16) -> Option<usize> {
             return None;
         }
     }
-    let free = books
-        .iter()
-        .filter(|book| book.state == State::Free)
-        .count();
-    (in_line == free).then_some(free)
+    Some(in_line)
 }

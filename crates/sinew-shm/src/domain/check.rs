@@ -19,8 +19,8 @@ pub enum ConfigError {
     RepliesNeedTrust(u16),
     /// The state channel with this id has more than one value for a side, or replies.
     State(u16),
-    /// The message channel with this id has no requests, more than [`MAX_CALLS`] requests or calls,
-    /// or replies; or the channel has requests or calls and is none.
+    /// The message channel with this id has no requests, or more than [`MAX_CALLS`] requests, calls or
+    /// blocks, or replies without blocks; or the channel has requests or calls and is none.
     Messages(u16),
     /// The line is not of 32 to 256 bytes.
     Line,
@@ -58,7 +58,8 @@ impl core::fmt::Display for ConfigError {
             ConfigError::Messages(id) => write!(
                 f,
                 "channel {id}: a message channel has 1 to {MAX_CALLS} requests, at most as many \
-                 calls, and no replies; another channel has neither requests nor calls"
+                 calls and blocks, and replies only with blocks; another channel has neither \
+                 requests nor calls"
             ),
             ConfigError::Line => f.write_str("the line is 2^5 to 2^8 bytes: set line_log2 so"),
             ConfigError::TooLarge => {
@@ -92,15 +93,16 @@ impl Config<'_> {
             let (first, second) = (channel.first, channel.second);
             let is_message = matches!(channel.kind, Kind::Message);
             let is_empty = first.blocks == 0 && second.blocks == 0;
-            if !Self::is_pool(first) || !Self::is_pool(second) || is_empty != is_message {
+            if !Self::is_pool(first) || !Self::is_pool(second) || (is_empty && !is_message) {
                 return Err(ConfigError::Pool(channel.id));
             }
             let (requests, calls) = (channel.requests, channel.calls);
+            let has_few = first.blocks <= MAX_CALLS && second.blocks <= MAX_CALLS;
             let is_right = match is_message {
-                true => requests >= 1 && requests <= MAX_CALLS && calls <= MAX_CALLS,
+                true => requests >= 1 && requests <= MAX_CALLS && calls <= MAX_CALLS && has_few,
                 false => requests == 0 && calls == 0,
             };
-            if !is_right || (is_message && channel.replies) {
+            if !is_right || (is_message && is_empty && channel.replies) {
                 return Err(ConfigError::Messages(channel.id));
             }
             let is_state = matches!(channel.kind, Kind::State);

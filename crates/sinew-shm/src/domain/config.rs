@@ -159,11 +159,13 @@ pub struct Channel {
     pub first: Pool,
     /// What the second side sends.
     pub second: Pool,
-    /// A receiver may answer in the block that it received. Needs [`Trust::Mutual`].
+    /// A receiver may answer in the block that it received, and in a message that was lent to it. Needs
+    /// [`Trust::Mutual`].
     pub replies: bool,
     /// Of a message channel: messages that one side sends and the other has not taken up, at most.
     pub requests: u16,
-    /// Of a message channel: messages of one side that are not answered, at most.
+    /// Of a message channel: messages of five words of one side that are not answered, at most. Those
+    /// with memory are counted by its pool.
     pub calls: u16,
 }
 
@@ -200,6 +202,13 @@ impl Channel {
         let mut channel = Channel::new(id, name, Pool::new(0, 0));
         (channel.kind, channel.requests, channel.calls) = (Kind::Message, requests, calls);
         channel
+    }
+
+    /// With memory for messages: so many of so many bytes can be under way in each direction, see
+    /// [`Messages::memory`](super::Messages::memory).
+    pub const fn with_memory(mut self, pool: Pool) -> Channel {
+        (self.first, self.second) = (pool, pool);
+        self
     }
 
     /// With the hash of what goes over it; both sides have the same, or do not fit.
@@ -241,6 +250,12 @@ impl Channel {
     pub const fn with_replies(mut self) -> Channel {
         self.replies = true;
         self
+    }
+
+    /// Of a message channel: the messages of this side that can wait for an answer. Those with memory
+    /// have the first places, one for each block.
+    pub(super) const fn places(&self, role: Role) -> u16 {
+        self.pool(role).blocks.saturating_add(self.calls)
     }
 
     /// What this side sends.
@@ -329,7 +344,9 @@ impl<'a> Config<'a> {
             sum += match channel.kind {
                 Kind::Queue => channel.first.blocks as usize + channel.second.blocks as usize,
                 Kind::State => 0,
-                Kind::Message => 2 * channel.calls as usize,
+                Kind::Message => {
+                    channel.places(Role::First) as usize + channel.places(Role::Second) as usize
+                }
             };
             at += 1;
         }

@@ -26,6 +26,7 @@ pub(super) const fn words(channel: &Channel, role: Role, parts: &Parts) -> [u32;
     words[at::PEER_BLOCKS] = peer.blocks as u32 | parts.returns_log2 << 16;
     words[at::PEER_SIZE] = peer.size;
     words[at::MESSAGES] = channel.requests as u32 | (channel.calls as u32) << 16;
+    words[at::ANSWERS] = parts.answers;
     let (uuid, name) = (channel.uuid.to_le_bytes(), channel.name.0);
     let mut index = 0;
     while index < 4 {
@@ -67,7 +68,7 @@ pub(super) fn write(
 }
 
 /// What a directory entry is compared by, in this order.
-const FIELDS: [(Field, usize); 20] = {
+const FIELDS: [(Field, usize); 21] = {
     use Field as F;
     [
         (F::Id, at::ID),
@@ -90,6 +91,7 @@ const FIELDS: [(Field, usize); 20] = {
         (F::Directory, at::RING),
         (F::Directory, at::RETURNS),
         (F::Directory, at::POOL),
+        (F::Directory, at::ANSWERS),
     ]
 };
 

@@ -8,13 +8,14 @@
 //!   control (64)   statistics (64)   ring of sent entries   ring of returns   pool
 //! of a message channel:
 //!   control (64)   statistics (64)   ring of messages, 64 bytes each   answers, 64 bytes each
+//!   pool   blocks for the answers to the peer's messages with memory, as many as its pool has
 //! and of a state channel:
 //!   control (64)   statistics (64)   four copies of the own value
 //! ```
 //!
 //! A ring has a power of two of entries of 16 bytes, at least as many as there are blocks to pass
 //! through it, so it is never full. Pools of channels with replies lie in the exchange segment, the
-//! first side's before the second side's.
+//! first side's before the second side's; a message that is lent there is answered in its own block.
 
 use super::config::{Channel, Config, Kind, Role};
 
@@ -79,6 +80,8 @@ pub(super) mod directory {
     pub const PEER_SIZE: usize = 10;
     /// Requests, calls << 16.
     pub const MESSAGES: usize = 11;
+    /// Blocks for answers; 0 where there are none.
+    pub const ANSWERS: usize = 20;
     pub const UUID: usize = 12;
     pub const NAME: usize = 16;
 }
@@ -147,12 +150,18 @@ pub(super) mod line {
     pub const OPCODE: usize = 2;
     /// Of a call: its place, its number << 16.
     pub const TOKEN: usize = 3;
-    /// The first of five.
+    /// The first of five. Of a message with memory: where its bytes begin in the block of its place,
+    /// and how many they are, and three words.
     pub const WORDS: usize = 4;
 }
 /// The kinds of messages.
 pub(super) const SCALAR: u32 = 1;
 pub(super) const CALL: u32 = 2;
+/// With memory: for good, to be read, to be read and answered in memory. A token as of a call: the
+/// answer gives the block back.
+pub(super) const MOVE: u32 = 3;
+pub(super) const LEND: u32 = 4;
+pub(super) const LEND_MUT: u32 = 5;
 
 /// An answer, in the line of the place of its call: word indices.
 pub(super) mod answer {
@@ -160,7 +169,8 @@ pub(super) mod answer {
     pub const TOKEN: usize = 0;
     /// What it says, words << 8, low half of the sender's session << 16.
     pub const STATUS: usize = 1;
-    /// The first of five.
+    /// The first of five. Of memory that was lent to be answered in: where the answer begins in the
+    /// block, and how many bytes it has.
     pub const WORDS: usize = 2;
 }
 
@@ -194,6 +204,8 @@ pub(super) struct Parts {
     pub returns_log2: u32,
     pub pool: u32,
     pub stride: u32,
+    /// Blocks for answers to the peer's messages with memory, as its pool's; 0 where there are none.
+    pub answers: u32,
 }
 
 /// The smallest ring through which so many blocks pass, as a power of two.
@@ -240,6 +252,7 @@ const fn walk(config: &Config<'_>, role: Role, index: usize) -> (Parts, u64) {
         returns_log2: 0,
         pool: 0,
         stride: 0,
+        answers: 0,
     };
     let mut channel_at = 0;
     while channel_at < config.channels.len() && channel_at <= index {
@@ -263,7 +276,7 @@ const fn walk(config: &Config<'_>, role: Role, index: usize) -> (Parts, u64) {
             parts.ring_log2 = ring_log2(channel.requests);
             at += 64 << parts.ring_log2;
             parts.returns = at as u32;
-            parts.returns_log2 = ring_log2(channel.calls);
+            parts.returns_log2 = ring_log2(channel.places(role.peer()));
             at = align(at + (64 << parts.returns_log2), line);
         }
         parts.stride = stride(config, channel, role) as u32;
@@ -278,6 +291,12 @@ const fn walk(config: &Config<'_>, role: Role, index: usize) -> (Parts, u64) {
         } else {
             parts.pool = at as u32;
             at += pool_len(config, channel, role);
+        }
+        parts.answers = 0;
+        if matches!(channel.kind, Kind::Message) && !channel.replies {
+            let answers = pool_len(config, channel, role.peer());
+            parts.answers = if answers > 0 { at as u32 } else { 0 };
+            at += answers;
         }
         channel_at += 1;
     }

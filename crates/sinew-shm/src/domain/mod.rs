@@ -75,7 +75,10 @@ pub use halves::{Incoming, Outgoing};
 pub use handles::{EndRef, Packet, Place, Receiver, Reply, Sender};
 pub use layout::BELL;
 pub use memory::Memory;
-pub use message::{Answer, Call, CallError, Message, Messages, TypedCall, Word, Words};
+pub use message::{
+    Answer, Buffer, Call, CallError, Given, Loan, Message, Messages, Passing, Returned, TypedCall,
+    Unsent, Word, Words,
+};
 pub use plan::{ChannelPlan, Plan};
 pub use port::{Cache, Coherent, Doorbell, HardwareLock, Silent, Uses};
 pub use region::{Region, Span};

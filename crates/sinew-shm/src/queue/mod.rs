@@ -307,7 +307,7 @@ impl<L: Lock, const BLOCKS: usize, const SIZE: usize> Queue<L, BLOCKS, SIZE> {
             self.shared.0.closed.store(1, CLOSE_STORE);
             self.shared.0.waiting.set(0);
             let mut woken = Woken::default();
-            producers.waiters.ready(u32::MAX, &mut woken);
+            producers.waiters.ready(|_| true, &mut woken);
             (producers.consumer.take(), woken)
         });
         if let Some(consumer) = consumer {
@@ -325,7 +325,9 @@ impl<L: Lock, const BLOCKS: usize, const SIZE: usize> Queue<L, BLOCKS, SIZE> {
             .wrapping_sub(producers.reclaimed);
         let mut woken = Woken::default();
         let free = back + producers.unsent_len;
-        producers.waiters.ready(free, &mut woken);
+        producers
+            .waiters
+            .ready(|reserve| free > reserve, &mut woken);
         self.shared
             .0
             .waiting

@@ -410,6 +410,18 @@ unsafe impl Send for BlockArea {}
 unsafe impl Sync for BlockArea {}
 
 impl BlockArea {
+    /// No blocks.
+    pub(crate) const NONE: BlockArea = BlockArea {
+        first: NonNull::dangling(),
+        stride: 0,
+        size: 0,
+        count: 0,
+        #[cfg(loom)]
+        uses: NonNull::dangling(),
+        #[cfg(loom)]
+        words: NonNull::dangling(),
+    };
+
     /// Bytes of one block.
     #[inline(always)]
     pub(crate) fn size(&self) -> u32 {
@@ -619,8 +631,12 @@ impl Span {
         // Whole lines at a time, where the registers suffice for that.
         let in_lines = if WIDTH == 8 { len / 64 * 64 } else { 0 };
         let (front, back) = out.split_at_mut_checked(in_lines).unwrap_or_default();
+        let whole_lines = Span {
+            first: self.first,
+            len: in_lines as u32,
+        };
         // SAFETY: a span is used only while its memory lives.
-        let lines = unsafe { self.lines() };
+        let lines = unsafe { whole_lines.lines() };
         for (to, from) in front.chunks_exact_mut(64).zip(lines) {
             let words = to.as_chunks_mut::<WIDTH>().0;
             for (to, from) in words.iter_mut().zip(from) {
@@ -644,6 +660,43 @@ impl Span {
             }
         }
         len
+    }
+
+    /// As [`Span::copy_to`], from byte `offset` on.
+    #[inline]
+    pub(crate) fn copy_range(&self, offset: usize, out: &mut [u8]) -> usize {
+        const WIDTH: usize = size_of::<usize>();
+        let len = self.len().saturating_sub(offset).min(out.len());
+        let out = out.get_mut(..len).unwrap_or_default();
+        // Up to a machine word, and from there on as if the block began there.
+        let head = (offset.next_multiple_of(WIDTH) - offset).min(len);
+        let (front, back) = out.split_at_mut_checked(head).unwrap_or_default();
+        for (at, to) in (offset..).zip(front) {
+            *to = self.byte(at);
+        }
+        if !back.is_empty() {
+            self.behind(offset.saturating_add(head)).copy_to(back);
+        }
+        len
+    }
+
+    /// What lies from `offset` on, where a machine word begins.
+    fn behind(&self, offset: usize) -> Span {
+        let offset = offset.min(self.len()) as u32;
+        Span {
+            // SAFETY: at most the end of the bytes.
+            first: unsafe { self.first.add(offset as usize) },
+            len: self.len - offset,
+            #[cfg(loom)]
+            // SAFETY: as above.
+            words: unsafe { self.words.add(offset as usize / 4) },
+        }
+    }
+
+    /// Where it begins.
+    #[inline(always)]
+    pub(crate) fn first(&self) -> NonNull<u8> {
+        self.first
     }
 
     /// Loom sees the use of the block; its bytes are plain memory.

@@ -185,7 +185,7 @@ impl ChannelEnd {
             true => u32::MAX,
             false => self.room(waits, cache),
         };
-        self.waiters[waits as usize].ready(room, woken);
+        self.waiters[waits as usize].ready(|reserve| room > reserve, woken);
         !self.waiters[waits as usize].is_empty()
     }
 

@@ -85,7 +85,8 @@ impl<P: Platform> Inner<P> {
                 }
                 Carries::Message if P::USES.messages => {
                     let books_of_all = (self.blocks.as_mut(), books);
-                    let end = MessageEnd::new(channel, &plan, &self.memory, books_of_all)?;
+                    let end =
+                        MessageEnd::new(channel, &plan, self.role, &self.memory, books_of_all)?;
                     books = end.books_end;
                     Room::Messages(end)
                 }
@@ -281,13 +282,17 @@ impl<P: Platform> Inner<P> {
 
     /// Whether a channel has packets that nobody has received or that are being read, or answers.
     fn has_rest(&mut self, cache: &P::Cache) -> bool {
-        let mut slots = self.slots.as_mut().iter();
+        let (mut slots, books) = (self.slots.as_mut().iter(), self.blocks.as_mut());
         slots.any(|slot| {
-            // A packet that was taken up and not copied out yet is not read either.
+            // What was taken up and not copied out yet is not read either.
             let is_left = |one: &ChannelEnd| {
                 one.inbox.held() > 0 || (one.has_replies && one.outbox.has_answer(cache))
             };
-            slot.with_news(cache).is_some() || slot.queue().is_some_and(is_left)
+            let is_asked =
+                |one: &MessageEnd| one.views > 0 || one.calling.has_answers(books, cache);
+            slot.with_news(cache).is_some()
+                || slot.queue().is_some_and(is_left)
+                || (P::USES.messages && slot.messages().is_some_and(is_asked))
         })
     }
 
@@ -318,8 +323,12 @@ impl<P: Platform> Inner<P> {
 
     /// Whether a block of the peer's is in a user's hands.
     pub(super) fn holds(&mut self) -> bool {
-        let mut slots = self.slots.as_mut().iter().filter_map(Slot::queue);
-        slots.any(|channel| channel.inbox.held() > 0)
+        let mut slots = self.slots.as_mut().iter();
+        slots.any(|slot| match (slot.queue(), slot.messages()) {
+            (Some(channel), _) => channel.inbox.held() > 0,
+            (_, Some(channel)) => channel.views > 0,
+            _ => false,
+        })
     }
 
     pub(super) fn reset(&mut self, forget_held: bool, peer_session: u32, cache: &P::Cache) {
@@ -328,7 +337,7 @@ impl<P: Platform> Inner<P> {
             if P::USES.messages
                 && let Some((channel, books)) = self.messages(slot)
             {
-                channel.reset((me, peer_session), books, cache);
+                channel.reset((me, peer_session), books, forget_held, cache);
             }
             if P::USES.states
                 && let Some(channel) = self.state(slot)
@@ -390,6 +399,11 @@ impl<P: Platform> Inner<P> {
         for slot in 0..self.slots.as_mut().len() {
             let (is_up, pairing) = (self.status == Status::Up, self.pairing);
             after.ring |= is_up && self.flush_packets(slot as u16, cache);
+            if P::USES.messages
+                && let Some((channel, books)) = self.messages(slot)
+            {
+                is_drained &= !is_up || channel.is_drained(books, cache);
+            }
             let Some((channel, blocks)) = self.channel(slot) else {
                 continue;
             };

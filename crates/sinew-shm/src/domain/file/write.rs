@@ -43,18 +43,8 @@ fn write_channel(text: &mut String, channel: &Channel) -> core::fmt::Result {
             requests, calls, ..
         } = channel;
         writeln!(text, "requests = {requests}\ncalls = {calls}")?;
-    } else if channel.first == channel.second {
-        let Pool { blocks, size } = channel.first;
-        writeln!(text, "blocks = {blocks}\nsize = {size}")?;
-    } else {
-        for (key, pool) in [("first", channel.first), ("second", channel.second)] {
-            // Without blocks the size may be 0, which is none; leaving the pool out means the same.
-            if pool != Pool::default() {
-                let Pool { blocks, size } = pool;
-                writeln!(text, "{key} = {{ blocks = {blocks}, size = {size} }}")?;
-            }
-        }
     }
+    write_pools(text, channel)?;
     if channel.replies {
         writeln!(text, "replies = true")?;
     }
@@ -73,6 +63,25 @@ fn write_channel(text: &mut String, channel: &Channel) -> core::fmt::Result {
     }
     if channel.type_hash != 0 {
         writeln!(text, "type = {:#x}", channel.type_hash)?;
+    }
+    Ok(())
+}
+
+fn write_pools(text: &mut String, channel: &Channel) -> core::fmt::Result {
+    let is_empty = channel.first == Pool::default() && channel.second == Pool::default();
+    if channel.kind == Kind::Message && is_empty {
+        return Ok(());
+    }
+    if channel.first == channel.second {
+        let Pool { blocks, size } = channel.first;
+        return writeln!(text, "blocks = {blocks}\nsize = {size}");
+    }
+    for (key, pool) in [("first", channel.first), ("second", channel.second)] {
+        // Without blocks the size may be 0, which is none; leaving the pool out means the same.
+        if pool != Pool::default() {
+            let Pool { blocks, size } = pool;
+            writeln!(text, "{key} = {{ blocks = {blocks}, size = {size} }}")?;
+        }
     }
     Ok(())
 }

@@ -1,25 +1,30 @@
 //! The side that is asked: messages that come in, and calls of the peer's that are open.
 //!
 //! A book for each place of the peer's calls, in private memory: held (open, `len` is its token) or
-//! free. A peer that opens more calls than it may, or one twice, breaks the protocol.
+//! free. A peer that opens more calls than it may, or one twice, breaks the protocol, and so does one
+//! whose message has memory beyond its block.
 
 use super::super::Violation;
 use super::super::books::{Block, State};
-use super::super::layout::{CALL, SCALAR, answer, line, message};
+use super::super::layout::{CALL, LEND, LEND_MUT, MOVE, SCALAR, answer, line, message};
 use super::super::port::{Cache, clean, invalidate};
 use super::super::ring::{passes, tag};
 use super::place;
 use crate::word::{
-    ANSWER_STORE, ENTRY_LOAD, LineArea, PublishFence, RESET_STORE, RETURN_LOOK_FENCE, TAKEN_STORE,
-    Words,
+    ANSWER_STORE, BlockArea, ENTRY_LOAD, LineArea, PublishFence, RESET_STORE, RETURN_LOOK_FENCE,
+    Span, TAKEN_STORE, Words,
 };
 
 /// A message that came in.
 pub(in crate::domain) struct Asked {
+    /// One of the kinds of the layout.
+    pub(in crate::domain) kind: u32,
     pub(in crate::domain) opcode: u32,
     pub(in crate::domain) words: [u32; 5],
     /// Of a call; 0 where no answer is asked for.
     pub(in crate::domain) token: u32,
+    /// The block of one with memory.
+    pub(in crate::domain) memory: Span,
 }
 
 pub(in crate::domain) struct Answering {
@@ -27,7 +32,14 @@ pub(in crate::domain) struct Answering {
     pub(super) answers: LineArea,
     pub(super) control: Words,
     pub(super) theirs: Words,
-    pub(super) calls: u16,
+    /// Calls of the peer that can be open: the first of them with memory.
+    pub(super) places: u16,
+    /// The peer's blocks.
+    pub(in crate::domain) pool: BlockArea,
+    /// Where this side answers in memory: in its own blocks, or in those of the message.
+    pub(super) answer_in: BlockArea,
+    /// The pool is the exchange segment's, which both sides write.
+    pub(super) is_shared: bool,
     /// Where the books on the peer's calls begin.
     pub(super) first: usize,
     pub(super) tag: u32,
@@ -48,7 +60,7 @@ impl Answering {
     ) {
         (self.tag, self.peer_tag) = (tag(me), tag(peer));
         (self.taken, self.rung) = (0, 0);
-        for call in 0..self.calls {
+        for call in 0..self.places {
             if let Some(book) = books.get_mut(self.first + usize::from(call)) {
                 book.state = State::Free;
             }
@@ -85,10 +97,12 @@ impl Answering {
         invalidate(&line, cache);
         let kind = line.at(line::KIND).get();
         let token = line.at(line::TOKEN).get();
-        let asked = Asked {
+        let mut asked = Asked {
+            kind: kind & 0xFFFF,
             opcode: line.at(line::OPCODE).get(),
             words: core::array::from_fn(|index| line.at(line::WORDS + index).get()),
-            token: if kind & 0xFFFF == CALL { token } else { 0 },
+            token,
+            memory: Span::EMPTY,
         };
         let from = self.taken;
         self.taken = from.wrapping_add(1);
@@ -103,9 +117,10 @@ impl Answering {
         if kind & 0xFFFF_0000 != self.peer_tag {
             return Err(Violation::Session);
         }
-        match kind & 0xFFFF {
-            SCALAR => {}
-            CALL => self.open(books, token)?,
+        match asked.kind {
+            SCALAR => asked.token = 0,
+            CALL => self.open(books, token, self.pool.count())?,
+            MOVE | LEND | LEND_MUT => asked.memory = self.open_memory(books, &asked, cache)?,
             _ => return Err(Violation::Kind),
         }
         Ok(Some((asked, ring)))
@@ -117,18 +132,69 @@ impl Answering {
             .wrapping_sub(self.messages.count())
     }
 
-    /// Notes a call as open.
+    /// Notes a call as open, in one of the places from `first` on.
     #[inline]
-    fn open(&self, books: &mut [Block], token: u32) -> Result<(), Violation> {
-        if place(token) >= self.calls || token >> 16 == 0 {
+    fn open(&self, books: &mut [Block], token: u32, first: u16) -> Result<(), Violation> {
+        let call = place(token);
+        if call < first || call >= self.places || token >> 16 == 0 {
             return Err(Violation::Token);
         }
-        let book = books.get_mut(self.first + usize::from(place(token)));
+        let book = books.get_mut(self.first + usize::from(call));
         let book = book
             .filter(|book| book.state == State::Free)
             .ok_or(Violation::Token)?;
         (book.state, book.len) = (State::Held, token);
         Ok(())
+    }
+
+    /// Notes a call with memory as open: its block.
+    fn open_memory(
+        &mut self,
+        books: &mut [Block],
+        asked: &Asked,
+        cache: &impl Cache,
+    ) -> Result<Span, Violation> {
+        let (call, [offset, len, ..]) = (place(asked.token), asked.words);
+        if call >= self.pool.count() {
+            return Err(Violation::Token);
+        }
+        self.open(books, asked.token, 0)?;
+        let end = offset
+            .checked_add(len)
+            .filter(|end| *end <= self.pool.size());
+        let end = end.ok_or(Violation::Length)?;
+        let (at, bytes) = self.pool.bytes(call, end);
+        cache.invalidate(at, bytes);
+        Ok(self.pool.for_reading(call, end))
+    }
+
+    /// Where the answer to an open call with memory is to be written; `None` where there is no such
+    /// call.
+    pub(in crate::domain) fn answer_in(&self, books: &mut [Block], token: u32) -> Option<Span> {
+        let call = place(token);
+        let book = books.get(self.first + usize::from(call))?;
+        let is_open =
+            call < self.answer_in.count() && book.state == State::Held && book.len == token;
+        is_open.then(|| self.answer_in.for_writing(call))
+    }
+
+    /// Shows the peer what was written into the memory of an answer.
+    fn clean_memory(&self, call: u16, kind: u32, words: &[u32], cache: &impl Cache) {
+        let len = match (kind, words) {
+            // All of it, answered or not: written back later, it would go over the next message.
+            (LEND_MUT, _) if self.is_shared => self.answer_in.size(),
+            (LEND_MUT, [offset, len, ..]) => offset.saturating_add(*len),
+            _ => return,
+        };
+        let (at, bytes) = self.answer_in.bytes(call, len);
+        cache.clean(at, bytes);
+    }
+
+    /// Whether everything of the peer's is taken up and answered.
+    pub(super) fn is_drained(&self, books: &[Block], cache: &impl Cache) -> bool {
+        let all = self.first..self.first + usize::from(self.places);
+        let mut books = books.get(all).unwrap_or_default().iter();
+        !self.has_message(cache) && books.all(|book| book.state == State::Free)
     }
 
     /// Whether a message waits.
@@ -143,13 +209,13 @@ impl Answering {
     pub(in crate::domain) fn answer(
         &mut self,
         books: &mut [Block],
-        token: u32,
+        (token, kind): (u32, u32),
         (status, words): (u8, &[u32]),
         fence: PublishFence,
         cache: &impl Cache,
     ) -> Option<bool> {
         let call = place(token);
-        if call >= self.calls {
+        if call >= self.places {
             return None;
         }
         let book = books.get_mut(self.first + usize::from(call))?;
@@ -157,6 +223,9 @@ impl Answering {
             return None;
         }
         book.state = State::Free;
+        if call < self.pool.count() {
+            self.clean_memory(call, kind, words, cache);
+        }
         let line = self.answers.for_writing(u32::from(call));
         let count = words.len().min(5) as u32;
         line.at(answer::STATUS)

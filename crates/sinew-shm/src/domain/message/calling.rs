@@ -1,17 +1,20 @@
 //! The side that asks: messages on their way, and calls that wait for their answers.
 //!
 //! Calls are noted in private memory, one book for each place: free (`next` is the next free place),
-//! held (open), or lent (open, and nobody wants the answer any more). `len` is the token last used.
+//! lent (open), or unwanted (open, and nobody wants the answer any more). The first places have memory,
+//! a block each, and are also held: by who writes the message, or reads the answer. `len` is the token
+//! last used.
 
 use super::super::Violation;
-use super::super::books::{Block, NONE, State, free_line};
-use super::super::layout::{CALL, SCALAR, answer, line, message};
+use super::super::books::{Block, NONE, State, line_len};
+use super::super::layout::{CALL, LEND_MUT, MOVE, SCALAR, answer, line, message};
 use super::super::outbox::Denied;
 use super::super::port::{Cache, clean, invalidate};
 use super::super::ring::{passes, tag};
 use super::place;
 use crate::word::{
-    ANSWER_LOAD, ENTRY_STORE, LineArea, PUBLISH_FENCE, PublishFence, RESET_STORE, TAKEN_LOAD, Words,
+    ANSWER_LOAD, BlockArea, ENTRY_STORE, LineArea, PUBLISH_FENCE, PublishFence, RESET_STORE, Span,
+    TAKEN_LOAD, Words,
 };
 
 /// What came back: what the answer says, and its words.
@@ -20,14 +23,30 @@ pub(in crate::domain) struct Answered {
     pub(in crate::domain) words: [u32; 5],
 }
 
+/// A message on its way out.
+pub(in crate::domain) struct Asking<'a> {
+    /// One of the kinds of the layout.
+    pub(in crate::domain) kind: u32,
+    pub(in crate::domain) opcode: u32,
+    /// Of one with memory the first two are where it begins in its block, and how many bytes it has.
+    pub(in crate::domain) words: &'a [u32; 5],
+    /// The place of one with memory, which its sender holds.
+    pub(in crate::domain) held: u16,
+}
+
 pub(in crate::domain) struct Calling {
     pub(super) messages: LineArea,
     pub(super) answers: LineArea,
     pub(super) control: Words,
     pub(super) theirs: Words,
-    /// Messages that wait, and calls that are open, at most.
+    /// Messages that wait, and calls that can be open, at most: the first of them with memory.
     pub(super) requests: u32,
-    pub(super) calls: u16,
+    pub(super) places: u16,
+    pub(in crate::domain) pool: BlockArea,
+    /// Where the peer answers in memory: in its own blocks, or in those of the message.
+    pub(super) answered_in: BlockArea,
+    /// The pool is the exchange segment's, which both sides write.
+    pub(super) is_shared: bool,
     /// Where the books on calls begin.
     pub(super) first: usize,
     pub(super) tag: u32,
@@ -36,7 +55,9 @@ pub(in crate::domain) struct Calling {
     pub(super) sent: u32,
     /// What the peer had taken up when this side looked last.
     pub(super) taken: u32,
+    /// The first free place without memory, and with.
     pub(super) free: u16,
+    pub(super) free_memory: u16,
     /// Of the own wake word for answers.
     pub(super) epoch: u32,
 }
@@ -50,11 +71,13 @@ impl Calling {
         cache: &impl Cache,
     ) {
         (self.tag, self.peer_tag) = (tag(me), tag(peer));
-        (self.sent, self.taken, self.epoch, self.free) = (0, 0, 0, NONE);
-        for call in (0..self.calls).rev() {
-            if let Some(book) = books.get_mut(self.first + usize::from(call)) {
-                (book.state, book.next) = (State::Free, self.free);
-                self.free = call;
+        (self.sent, self.taken, self.epoch) = (0, 0, 0);
+        (self.free, self.free_memory) = (NONE, NONE);
+        for call in (0..self.places).rev() {
+            let book = books.get(self.first + usize::from(call));
+            // What somebody holds is his until he drops it, also in the next session.
+            if book.is_some_and(|book| book.state != State::Held) {
+                self.free(books, call);
             }
         }
         for position in 0u32..self.messages.count() {
@@ -74,23 +97,23 @@ impl Calling {
     pub(super) fn send(
         &mut self,
         books: &mut [Block],
-        (opcode, words): (u32, &[u32; 5]),
-        asks: bool,
+        asking: &Asking<'_>,
         fence: PublishFence,
         cache: &impl Cache,
     ) -> Result<(u32, bool), Denied> {
         if self.sent.wrapping_sub(self.taken) >= self.requests {
             self.refresh(cache)?;
         }
-        let (kind, token) = match asks {
-            true => (CALL, self.open(books, cache)?),
-            false => (SCALAR, 0),
+        let token = match asking.kind {
+            SCALAR => 0,
+            CALL => self.open(books, cache)?,
+            _ => self.open_memory(books, asking, cache)?,
         };
         let line = self.messages.for_writing(self.sent);
-        line.at(line::KIND).set(kind | self.tag);
-        line.at(line::OPCODE).set(opcode);
+        line.at(line::KIND).set(asking.kind | self.tag);
+        line.at(line::OPCODE).set(asking.opcode);
         line.at(line::TOKEN).set(token);
-        for (index, word) in words.iter().enumerate() {
+        for (index, word) in asking.words.iter().enumerate() {
             line.at(line::WORDS + index).set(*word);
         }
         clean(&line, cache);
@@ -132,42 +155,116 @@ impl Calling {
             self.forget_answered(books, cache);
         }
         let call = self.free;
-        let book = match call < self.calls {
-            true => books.get_mut(self.first + usize::from(call)),
-            false => None,
-        };
-        let book = book.ok_or(Denied::Full)?;
-        self.free = book.next;
+        let book = self.place(books, call).ok_or(Denied::Full)?;
+        let (next, token) = (book.next, next_token(book, call));
+        book.state = State::Lent;
+        self.free = next;
+        Ok(token)
+    }
+
+    /// Takes a place with memory, to be written.
+    pub(in crate::domain) fn hold(
+        &mut self,
+        books: &mut [Block],
+        cache: &impl Cache,
+    ) -> Result<(u16, Span), Denied> {
+        if self.pool.count() == 0 {
+            return Err(Denied::TooLarge);
+        }
+        if self.free_memory == NONE {
+            self.forget_answered(books, cache);
+        }
+        let call = self.free_memory;
+        let book = self.place(books, call).ok_or(Denied::Full)?;
         book.state = State::Held;
-        // The number is never 0, so that no token is.
-        let number = (book.len >> 16).wrapping_add(1) & 0xFFFF;
-        book.len = number.max(1) << 16 | u32::from(call);
-        Ok(book.len)
+        self.free_memory = book.next;
+        Ok((call, self.pool.for_writing(call)))
+    }
+
+    /// Opens the call of a message with memory, which its sender has held until now.
+    #[inline]
+    fn open_memory(
+        &mut self,
+        books: &mut [Block],
+        asking: &Asking<'_>,
+        cache: &impl Cache,
+    ) -> Result<u32, Denied> {
+        let (pool, [offset, len, ..]) = (self.pool, *asking.words);
+        let end = offset.checked_add(len).filter(|end| *end <= pool.size());
+        let end = end.ok_or(Denied::TooLarge)?;
+        let call = asking.held;
+        let book = self.place(books, call);
+        let book = book.filter(|book| book.state == State::Held);
+        let book = book.ok_or(Denied::Full)?;
+        // What is given for good is free as soon as it comes back.
+        book.state = match asking.kind {
+            MOVE => State::Unwanted,
+            _ => State::Lent,
+        };
+        let token = next_token(book, call);
+        // Where the peer answers in the block, nothing of it stays in this side's cache: written
+        // back later, it would go over the answer.
+        let is_answered = self.is_shared && asking.kind == LEND_MUT;
+        let (at, bytes) = pool.bytes(call, if is_answered { pool.size() } else { end });
+        cache.clean(at, bytes);
+        Ok(token)
+    }
+
+    /// Frees a place that somebody has held.
+    pub(in crate::domain) fn let_go(&mut self, books: &mut [Block], call: u16) {
+        let book = self.place(books, call);
+        if book.is_some_and(|book| book.state == State::Held) {
+            self.free(books, call);
+        }
+    }
+
+    /// A place that somebody holds, for writing.
+    pub(in crate::domain) fn held(&self, call: u16) -> Span {
+        match call < self.pool.count() {
+            true => self.pool.for_writing(call),
+            false => Span::EMPTY,
+        }
+    }
+
+    fn free(&mut self, books: &mut [Block], call: u16) {
+        let free = match call < self.pool.count() {
+            true => &mut self.free_memory,
+            false => &mut self.free,
+        };
+        if let Some(book) = books.get_mut(self.first + usize::from(call)) {
+            (book.state, book.next) = (State::Free, *free);
+            *free = call;
+        }
     }
 
     /// Frees the places of calls that nobody wants the answers of, where these have come.
     #[cold]
     fn forget_answered(&mut self, books: &mut [Block], cache: &impl Cache) {
-        for call in 0..self.calls {
-            let Some(book) = books.get_mut(self.first + usize::from(call)) else {
+        for call in 0..self.places {
+            let Some(book) = self.place(books, call) else {
                 return;
             };
-            if book.state == State::Lent && self.is_answered(book.len, cache) {
-                (book.state, book.next) = (State::Free, self.free);
-                self.free = call;
+            let (state, token) = (book.state, book.len);
+            if state == State::Unwanted && self.is_answered(token, cache) {
+                self.free(books, call);
             }
+        }
+    }
+
+    /// The book on a place.
+    #[inline(always)]
+    fn place<'a>(&self, books: &'a mut [Block], call: u16) -> Option<&'a mut Block> {
+        match call < self.places {
+            true => books.get_mut(self.first + usize::from(call)),
+            false => None,
         }
     }
 
     /// The book of an open call with this token.
     #[inline(always)]
     fn book<'a>(&self, books: &'a mut [Block], token: u32) -> Option<&'a mut Block> {
-        let call = place(token);
-        if call >= self.calls {
-            return None;
-        }
-        let book = books.get_mut(self.first + usize::from(call))?;
-        (book.state == State::Held && book.len == token).then_some(book)
+        let book = self.place(books, place(token))?;
+        (book.state == State::Lent && book.len == token).then_some(book)
     }
 
     fn is_answered(&self, token: u32, cache: &impl Cache) -> bool {
@@ -176,7 +273,8 @@ impl Calling {
         line.at(answer::TOKEN).load(ANSWER_LOAD) == token
     }
 
-    /// The answer of a call, whose place is then free; `None` while there is none.
+    /// The answer of a call, whose place is then free, or, if it has memory, held; `None` while there
+    /// is none.
     #[inline]
     pub(in crate::domain) fn take(
         &mut self,
@@ -184,13 +282,17 @@ impl Calling {
         token: u32,
         cache: &impl Cache,
     ) -> Result<Option<Answered>, Violation> {
-        let free = self.free;
+        let (free, memory) = (self.free, self.pool.count());
         let book = self.book(books, token).ok_or(Violation::Token)?;
         if !self.is_answered(token, cache) {
             return Ok(None);
         }
-        (book.state, book.next) = (State::Free, free);
-        self.free = place(token);
+        if place(token) < memory {
+            book.state = State::Held;
+        } else {
+            (book.state, book.next) = (State::Free, free);
+            self.free = place(token);
+        }
         let line = self.answers.for_reading(u32::from(place(token)));
         // The line may have been fetched before its other words were there.
         invalidate(&line, cache);
@@ -205,10 +307,27 @@ impl Calling {
         }))
     }
 
+    /// The bytes of an answer in memory that was taken up; a violation where they are not inside of
+    /// it.
+    pub(in crate::domain) fn answered_in(
+        &self,
+        call: u16,
+        [offset, len, ..]: &[u32; 5],
+        cache: &impl Cache,
+    ) -> Result<Span, Violation> {
+        let end = offset.checked_add(*len);
+        let end =
+            end.filter(|end| *end <= self.answered_in.size() && call < self.answered_in.count());
+        let end = end.ok_or(Violation::Length)?;
+        let (at, bytes) = self.answered_in.bytes(call, end);
+        cache.invalidate(at, bytes);
+        Ok(self.answered_in.for_reading(call, end))
+    }
+
     /// Nobody wants the answer any more.
     pub(in crate::domain) fn forget(&mut self, books: &mut [Block], token: u32) {
         if let Some(book) = self.book(books, token) {
-            book.state = State::Lent;
+            book.state = State::Unwanted;
         }
     }
 
@@ -223,26 +342,35 @@ impl Calling {
     }
 
     /// Whether an answer is there that somebody wants and nobody has taken up.
-    pub(super) fn has_answers(&self, books: &[Block], cache: &impl Cache) -> bool {
-        self.has_answered(books, State::Held, cache)
+    pub(in crate::domain) fn has_answers(&self, books: &[Block], cache: &impl Cache) -> bool {
+        self.has_answered(self.books(books), State::Lent, cache)
     }
 
     /// Whether a call of this state is answered.
     fn has_answered(&self, books: &[Block], state: State, cache: &impl Cache) -> bool {
-        let all = self.first..self.first + usize::from(self.calls);
-        let mut books = books.get(all).unwrap_or_default().iter();
+        let mut books = books.iter();
         books.any(|book| book.state == state && self.is_answered(book.len, cache))
     }
 
-    /// 0 where no message could go, 1 where one could, 2 where one that opens a call could too, as far
-    /// as one can tell by looking.
-    pub(super) fn room(&self, books: &[Block], cache: &impl Cache) -> u32 {
+    /// The books on all places.
+    fn books<'a>(&self, books: &'a [Block]) -> &'a [Block] {
+        let all = self.first..self.first + usize::from(self.places);
+        books.get(all).unwrap_or_default()
+    }
+
+    /// Whether a message could go, a call be opened, and memory be had for one, as far as one can tell
+    /// by looking.
+    pub(super) fn room(&self, books: &[Block], cache: &impl Cache) -> [bool; 3] {
+        let books = self.books(books);
+        let memory = usize::from(self.pool.count());
+        let (with, without) = books.split_at_checked(memory).unwrap_or_default();
+        let comes = |books| self.has_answered(books, State::Unwanted, cache);
         let has_room = self.sent.wrapping_sub(self.peer_taken(cache)) < self.requests;
-        let has_call = || self.free != NONE || self.has_answered(books, State::Lent, cache);
-        match has_room {
-            true => 1 + u32::from(has_call()),
-            false => 0,
-        }
+        [
+            has_room,
+            has_room && (self.free != NONE || comes(without)),
+            self.free_memory != NONE || comes(with),
+        ]
     }
 
     /// Asks to be rung at the next answer.
@@ -257,15 +385,34 @@ impl Calling {
     pub(super) fn arm_room(&mut self, cache: &impl Cache) {
         let taken = self.peer_taken(cache);
         self.control.at(message::WAKE_TAKEN).set(taken);
-        if self.free == NONE {
+        if self.free == NONE || self.free_memory == NONE {
             self.arm_answers();
         }
     }
 
-    /// Every place is in the line of the free ones, or open.
-    pub(super) fn check(&self, books: &[Block]) -> bool {
-        let all = self.first..self.first + usize::from(self.calls);
-        let books = books.get(all).unwrap_or_default();
-        free_line(books, self.free).is_some()
+    /// Whether the peer has taken up and answered everything.
+    pub(super) fn is_drained(&self, books: &[Block], cache: &impl Cache) -> bool {
+        let mut books = self.books(books).iter();
+        let is_open = |book: &Block| {
+            let is_with_peer = matches!(book.state, State::Lent | State::Unwanted);
+            is_with_peer && !self.is_answered(book.len, cache)
+        };
+        self.sent == self.peer_taken(cache) && !books.any(is_open)
     }
+
+    /// Every place is in one of the lines of the free ones, or open, or held.
+    pub(super) fn check(&self, books: &[Block]) -> bool {
+        let books = self.books(books);
+        let free = books.iter().filter(|book| book.state == State::Free);
+        let lines = [self.free, self.free_memory].map(|first| line_len(books, first));
+        matches!(lines, [Some(scalar), Some(memory)] if scalar + memory == free.count())
+    }
+}
+
+/// The token of the next call of a place, which is noted; its number is never 0, so that no token is.
+#[inline(always)]
+fn next_token(book: &mut Block, call: u16) -> u32 {
+    let number = (book.len >> 16).wrapping_add(1) & 0xFFFF;
+    book.len = number.max(1) << 16 | u32::from(call);
+    book.len
 }

@@ -2,17 +2,18 @@
 
 use super::super::Violation;
 use super::super::books::Block;
-use super::super::config::Channel;
-use super::super::layout::statistics;
+use super::super::config::{Channel, Pool, Role};
+use super::super::layout::{LEND_MUT, MOVE, statistics};
 use super::super::memory::Memory;
 use super::super::outbox::Denied;
 use super::super::plan::ChannelPlan;
 use super::super::port::{Cache, clean};
 use super::super::tally::Tally;
 use super::answering::{Answering, Asked};
-use super::calling::Calling;
+use super::calling::{Answered, Asking, Calling};
+use super::{place, status};
 use crate::waiters::{Waiters, Waits, Woken};
-use crate::word::{PublishFence, Words};
+use crate::word::{BlockArea, PublishFence, Segment, Span, Words};
 
 pub(in crate::domain) struct MessageEnd {
     pub(in crate::domain) id: u16,
@@ -23,6 +24,8 @@ pub(in crate::domain) struct MessageEnd {
     pub(in crate::domain) books_end: usize,
     pub(in crate::domain) calling: Calling,
     pub(in crate::domain) answering: Answering,
+    /// Memory of the peer's in users' hands: messages, and answers.
+    pub(in crate::domain) views: u16,
     control: Words,
     /// Who waits, for each of [`Waits`].
     pub(in crate::domain) waiters: [Waiters; 3],
@@ -34,15 +37,35 @@ impl MessageEnd {
     pub(in crate::domain) fn new(
         channel: &Channel,
         plan: &ChannelPlan,
+        role: Role,
         memory: &Memory,
         (books, start): (&mut [Block], usize),
     ) -> Option<MessageEnd> {
         let (ours, theirs) = (plan.ours, plan.theirs);
         let control = memory.mine.words(ours.control)?;
         let peer_control = memory.peer.words(theirs.control)?;
-        let middle = start + usize::from(channel.calls);
-        let end = middle + usize::from(channel.calls);
+        let (places, peer_places) = (channel.places(role), channel.places(role.peer()));
+        let middle = start + usize::from(places);
+        let end = middle + usize::from(peer_places);
         books.get_mut(start..end)?.fill(Block::NEW);
+        let (pool, peer_pool) = (channel.pool(role), channel.pool(role.peer()));
+        let area = |segment: &Segment, at: u32, stride: u32, pool: Pool| match pool.blocks {
+            0 => Some(BlockArea::NONE),
+            blocks => segment.blocks(at, stride, pool.size, blocks),
+        };
+        let (mine, peer) = match channel.replies {
+            true => (memory.exchange?, memory.exchange?),
+            false => (memory.mine, memory.peer),
+        };
+        let own_pool = area(&mine, ours.pool, ours.stride, pool)?;
+        let foreign_pool = area(&peer, theirs.pool, theirs.stride, peer_pool)?;
+        let (answered_in, answer_in) = match channel.replies {
+            true => (own_pool, foreign_pool),
+            false => (
+                area(&memory.peer, theirs.answers, ours.stride, pool)?,
+                area(&memory.mine, ours.answers, theirs.stride, peer_pool)?,
+            ),
+        };
         Some(MessageEnd {
             id: channel.id,
             priority: channel.priority,
@@ -56,13 +79,17 @@ impl MessageEnd {
                 control,
                 theirs: peer_control,
                 requests: u32::from(channel.requests),
-                calls: channel.calls,
+                places,
+                pool: own_pool,
+                answered_in,
+                is_shared: channel.replies,
                 first: start,
                 tag: 0,
                 peer_tag: 0,
                 sent: 0,
                 taken: 0,
                 free: 0,
+                free_memory: 0,
                 epoch: 0,
             },
             answering: Answering {
@@ -70,25 +97,34 @@ impl MessageEnd {
                 answers: memory.mine.lines(ours.returns, ours.returns_log2)?,
                 control,
                 theirs: peer_control,
-                calls: channel.calls,
+                places: peer_places,
+                pool: foreign_pool,
+                answer_in,
+                is_shared: channel.replies,
                 first: middle,
                 tag: 0,
                 peer_tag: 0,
                 taken: 0,
                 rung: 0,
             },
+            views: 0,
             control,
             waiters: [const { Waiters::new() }; 3],
         })
     }
 
-    /// Begins a session of this side's with one of the peer's.
+    /// Begins a session of this side's with one of the peer's. `forget_views`: what is held of an
+    /// earlier one yields nothing any more.
     pub(in crate::domain) fn reset(
         &mut self,
         sessions: (u32, u32),
         books: &mut [Block],
+        forget_views: bool,
         cache: &impl Cache,
     ) {
+        if forget_views {
+            self.views = 0;
+        }
         self.calling.reset(sessions, books, cache);
         self.answering.reset(sessions, books, cache);
         self.tally.reset_rings();
@@ -103,12 +139,11 @@ impl MessageEnd {
     pub(in crate::domain) fn send(
         &mut self,
         books: &mut [Block],
-        message: (u32, &[u32; 5]),
-        asks: bool,
+        asking: &Asking<'_>,
         fence: PublishFence,
         cache: &impl Cache,
     ) -> Result<(u32, bool), Denied> {
-        let sent = self.calling.send(books, message, asks, fence, cache)?;
+        let sent = self.calling.send(books, asking, fence, cache)?;
         let line = self.tally.line();
         line.at(statistics::SENT).set(self.calling.sent);
         Ok(sent)
@@ -125,7 +160,43 @@ impl MessageEnd {
         let received = self.answering.receive(books, fence, cache);
         let line = self.tally.line();
         line.at(statistics::RECEIVED).set(self.answering.taken);
+        if matches!(&received, Ok(Some((asked, _))) if asked.kind >= MOVE) {
+            self.views = self.views.saturating_add(1);
+        }
         received
+    }
+
+    /// The answer of an own call with memory, and its bytes where it is answered in memory.
+    pub(in crate::domain) fn take_memory(
+        &mut self,
+        books: &mut [Block],
+        (token, kind): (u32, u32),
+        cache: &impl Cache,
+    ) -> Result<Option<(Answered, Span)>, Violation> {
+        let Some(answered) = self.calling.take(books, token, cache)? else {
+            return Ok(None);
+        };
+        if kind != LEND_MUT || answered.status != status::DONE {
+            return Ok(Some((answered, Span::EMPTY)));
+        }
+        let call = place(token);
+        match self.calling.answered_in(call, &answered.words, cache) {
+            Ok(bytes) => {
+                self.views = self.views.saturating_add(1);
+                Ok(Some((answered, bytes)))
+            }
+            Err(violation) => {
+                self.calling.let_go(books, call);
+                Err(violation)
+            }
+        }
+    }
+
+    /// Whether nothing is under way in either direction.
+    pub(in crate::domain) fn is_drained(&self, books: &[Block], cache: &impl Cache) -> bool {
+        self.views == 0
+            && self.calling.is_drained(books, cache)
+            && self.answering.is_drained(books, cache)
     }
 
     /// What the peer is to ring at. The fence after it is the caller's.
@@ -151,14 +222,18 @@ impl MessageEnd {
         if self.waiters[waits as usize].is_empty() {
             return false;
         }
-        let ready = match waits {
-            _ if all => u32::MAX,
-            Waits::Incoming if self.answering.has_message(cache) => u32::MAX,
-            Waits::Answer if self.calling.has_answers(books, cache) => u32::MAX,
-            Waits::Incoming | Waits::Answer => 0,
+        let room = match waits {
             Waits::Room => self.calling.room(books, cache),
+            _ => [false; 3],
         };
-        self.waiters[waits as usize].ready(ready, woken);
+        let is_there = all
+            || match waits {
+                Waits::Incoming => self.answering.has_message(cache),
+                Waits::Answer => self.calling.has_answers(books, cache),
+                Waits::Room => false,
+            };
+        let is_enough = |which: u32| is_there || room.get(which as usize) == Some(&true);
+        self.waiters[waits as usize].ready(is_enough, woken);
         !self.waiters[waits as usize].is_empty()
     }
 

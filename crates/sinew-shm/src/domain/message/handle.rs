@@ -2,9 +2,11 @@
 
 use core::task::Waker;
 
+use super::super::books::NONE;
 use super::super::handles::EndRef;
+use super::super::layout::{CALL, MOVE, SCALAR};
 use super::super::{Lost, Refused};
-use super::status;
+use super::{Asking, Buffer, Given, status};
 use crate::waiters::Waits;
 
 /// One side of a message channel: it sends and it is sent to. Clone it for other tasks and threads:
@@ -30,9 +32,9 @@ use crate::waiters::Waits;
 /// }
 /// ```
 pub struct Messages<R: EndRef> {
-    end: R,
-    slot: u16,
-    pairing: u32,
+    pub(super) end: R,
+    pub(super) slot: u16,
+    pub(super) pairing: u32,
 }
 
 impl<R: EndRef> Clone for Messages<R> {
@@ -70,6 +72,18 @@ impl core::fmt::Display for CallError {
 }
 
 impl core::error::Error for CallError {}
+
+impl CallError {
+    /// What an answer says.
+    #[inline]
+    pub(super) fn of(said: u8) -> Result<(), CallError> {
+        match said {
+            status::DONE => Ok(()),
+            status::UNKNOWN_OPCODE => Err(CallError::UnknownOpcode),
+            _ => Err(CallError::Dropped),
+        }
+    }
+}
 
 impl From<Lost> for CallError {
     fn from(lost: Lost) -> CallError {
@@ -116,35 +130,78 @@ impl<R: EndRef> Messages<R> {
     /// Sends a message that nobody answers. [`Refused::Full`] where too many wait: nothing has gone.
     #[inline]
     pub fn send(&self, opcode: u32, words: [u32; 5]) -> Result<(), Refused> {
-        self.end
-            .send_message(self.slot, self.pairing, (opcode, &words), false)
-            .map(drop)
+        self.ask(SCALAR, opcode, &words, NONE).map(drop)
     }
 
     /// Sends a message that is to be answered. [`Refused::Full`] where too many wait, or too many calls
     /// are open: nothing has gone.
     #[inline]
     pub fn call(&self, opcode: u32, words: [u32; 5]) -> Result<Call<R>, Refused> {
-        let token = self
-            .end
-            .send_message(self.slot, self.pairing, (opcode, &words), true)?;
+        let token = self.ask(CALL, opcode, &words, NONE)?;
         Ok(Call {
             channel: self.clone(),
             token,
         })
     }
 
+    /// Memory for a message, to be written where it leaves from: a block of the channel's, as it was
+    /// left by its last message. [`Refused::Full`] where all are under way, [`Refused::TooLarge`] where
+    /// the channel has none for this side.
+    #[inline]
+    pub fn memory(&self) -> Result<Buffer<R>, Refused> {
+        let (place, bytes) = self.end.hold_memory(self.slot, self.pairing)?;
+        Ok(Buffer::new(self.clone(), place, bytes))
+    }
+
+    /// Bytes of the memory of a message: of this side's, and of the peer's. 0 where there is none.
+    pub fn memory_sizes(&self) -> (usize, usize) {
+        let (own, foreign) = self.end.memory_sizes(self.slot);
+        (own as usize, foreign as usize)
+    }
+
+    #[inline]
+    pub(super) fn ask(
+        &self,
+        kind: u32,
+        opcode: u32,
+        words: &[u32; 5],
+        held: u16,
+    ) -> Result<u32, Refused> {
+        let asking = Asking {
+            kind,
+            opcode,
+            words,
+            held,
+        };
+        self.end.send_message(self.slot, self.pairing, &asking)
+    }
+
     /// The oldest message of the peer's; `None` where there is none now.
     #[inline]
     pub fn receive(&self) -> Result<Option<Message<R>>, Lost> {
         let asked = self.end.receive_message(self.slot, self.pairing)?;
-        Ok(asked.map(|asked| Message {
-            opcode: asked.opcode,
-            words: asked.words,
-            answer: (asked.token != 0).then(|| Answer {
-                channel: self.clone(),
-                token: asked.token,
-            }),
+        Ok(asked.map(|asked| {
+            let has_memory = asked.kind >= MOVE;
+            let [offset, len, words @ ..] = asked.words;
+            Message {
+                opcode: asked.opcode,
+                words: match has_memory {
+                    true => [words[0], words[1], words[2], 0, 0],
+                    false => asked.words,
+                },
+                answer: (asked.kind == CALL).then(|| Answer {
+                    channel: self.clone(),
+                    token: asked.token,
+                }),
+                memory: has_memory.then(|| {
+                    Given::new(
+                        self.clone(),
+                        (asked.token, asked.kind),
+                        (offset, len),
+                        asked.memory,
+                    )
+                }),
+            }
         }))
     }
 
@@ -165,6 +222,12 @@ impl<R: EndRef> Messages<R> {
         self.end
             .arm_messages(self.slot, self.pairing, (Waits::Room, 1), waker);
     }
+
+    /// As [`Messages::arm`], when there is memory for a message.
+    pub fn arm_memory(&self, waker: &Waker) {
+        self.end
+            .arm_messages(self.slot, self.pairing, (Waits::Room, 2), waker);
+    }
 }
 
 /// A message that waits for its answer. Dropping it gives the answer up.
@@ -184,11 +247,8 @@ impl<R: EndRef> Call<R> {
             return Ok(None);
         };
         self.token = 0;
-        match answered.status {
-            status::DONE => Ok(Some(answered.words)),
-            status::UNKNOWN_OPCODE => Err(CallError::UnknownOpcode),
-            _ => Err(CallError::Dropped),
-        }
+        CallError::of(answered.status)?;
+        Ok(Some(answered.words))
     }
 
     /// Wakes `waker` once when there may be an answer, at once where there is one, or when the pairing
@@ -212,10 +272,12 @@ impl<R: EndRef> Drop for Call<R> {
 pub struct Message<R: EndRef> {
     /// What is to be done.
     pub opcode: u32,
-    /// With what.
+    /// With what. Beside memory there are three; the others are 0.
     pub words: [u32; 5],
-    /// Where an answer is asked for: to be given now, kept, or passed on.
+    /// Where an answer of words is asked for: to be given now, kept, or passed on.
     pub answer: Option<Answer<R>>,
+    /// Where the message has memory: to be read, answered, kept, or passed on.
+    pub memory: Option<Given<R>>,
 }
 
 impl<R: EndRef> Message<R> {
@@ -230,6 +292,9 @@ impl<R: EndRef> Message<R> {
     pub fn unknown(self) {
         if let Some(answer) = self.answer {
             answer.say(status::UNKNOWN_OPCODE, &[]);
+        }
+        if let Some(memory) = self.memory {
+            memory.unknown();
         }
     }
 }
@@ -252,7 +317,7 @@ impl<R: EndRef> Answer<R> {
     fn say(mut self, status: u8, words: &[u32]) -> bool {
         let token = core::mem::take(&mut self.token);
         let Messages { end, slot, pairing } = &self.channel;
-        end.answer_message(*slot, *pairing, token, (status, words))
+        end.answer_message(*slot, *pairing, (token, CALL), (status, words))
     }
 }
 
@@ -260,7 +325,7 @@ impl<R: EndRef> Drop for Answer<R> {
     fn drop(&mut self) {
         if self.token != 0 {
             let Messages { end, slot, pairing } = &self.channel;
-            end.answer_message(*slot, *pairing, self.token, (status::DROPPED, &[]));
+            end.answer_message(*slot, *pairing, (self.token, CALL), (status::DROPPED, &[]));
         }
     }
 }

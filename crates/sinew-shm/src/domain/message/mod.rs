@@ -15,13 +15,17 @@
 mod answering;
 mod calling;
 mod end;
+mod given;
 mod handle;
+mod memory;
 mod typed;
 
 pub(super) use answering::Asked;
-pub(super) use calling::Answered;
+pub(super) use calling::{Answered, Asking};
 pub(super) use end::MessageEnd;
+pub use given::{Given, Passing};
 pub use handle::{Answer, Call, CallError, Message, Messages};
+pub use memory::{Buffer, Loan, Returned, Unsent};
 pub use typed::{TypedCall, Word, Words};
 
 /// What an answer says.

@@ -236,7 +236,7 @@ impl Channel {
     /// channel, which sends nothing.
     pub fn flow(&self, from: Role) -> Option<Flow> {
         let sender = self.looks(from)?;
-        if self.kind() == Some(Kind::State) {
+        if self.kind() != Some(Kind::Queue) {
             return None;
         }
         Flow::of(sender, self.looks(from.peer()), self.is_up)

@@ -1,6 +1,6 @@
 //! The own blocks: which are free, and which is taken next.
 
-use super::super::books::{Block, NONE, State, free_line};
+use super::super::books::{Block, NONE, State, line_len};
 use super::super::layout::statistics;
 use super::super::port::{Cache, Ways};
 use super::{Denied, Outbox};
@@ -148,9 +148,11 @@ impl Outbox {
     pub(in crate::domain) fn check(&self, books: &[Block]) -> bool {
         let all = self.first..self.first + usize::from(self.pool.count());
         let books = books.get(all).unwrap_or_default();
-        let lent = books.iter().filter(|book| book.state == State::Lent);
-        free_line(books, self.free_line.0) == Some(usize::from(self.free))
-            && lent.count() == usize::from(self.lent)
+        let count = |state| books.iter().filter(|book| book.state == state).count();
+        let free = usize::from(self.free);
+        line_len(books, self.free_line.0) == Some(free)
+            && count(State::Free) == free
+            && count(State::Lent) == usize::from(self.lent)
     }
 
     /// The book on a block of this pool, in the books on all blocks.

@@ -2,7 +2,8 @@
 
 use core::task::Waker;
 
-use super::super::super::message::{Answered, Asked, MessageEnd};
+use super::super::super::layout::MOVE;
+use super::super::super::message::{Answered, Asked, Asking, MessageEnd};
 use super::super::super::port::Doorbell;
 use super::super::super::{Lost, Refused};
 use super::super::End;
@@ -10,6 +11,7 @@ use super::super::platform::Platform;
 use super::Slow;
 use super::waiting::{Armed, tell};
 use crate::waiters::{Waits, wake};
+use crate::word::Span;
 
 impl<P: Platform> End<P> {
     /// The slot of the first message channel that is the one, and the pairing of a handle made now.
@@ -26,14 +28,14 @@ impl<P: Platform> End<P> {
         self.locate(|slot| slot.messages().is_some_and(&is_it))
     }
 
-    /// Sends a message; the token of the call where an answer is asked for.
+    /// Sends a message; the token of the call where an answer is asked for. What is refused has not
+    /// moved.
     #[inline]
     pub(in crate::domain) fn send_message(
         &self,
         slot: u16,
         pairing: u32,
-        message: (u32, &[u32; 5]),
-        asks: bool,
+        asking: &Asking<'_>,
     ) -> Result<u32, Refused> {
         let sent = self.locked(|inner| {
             if inner.sendable != pairing {
@@ -41,7 +43,7 @@ impl<P: Platform> End<P> {
             }
             let fence = inner.session.fence();
             let (channel, books) = inner.messages(usize::from(slot)).ok_or(Slow::Look)?;
-            let (token, ring) = channel.send(books, message, asks, fence, &self.cache)?;
+            let (token, ring) = channel.send(books, asking, fence, &self.cache)?;
             Ok((token, ring && channel.tally.count_ring()))
         });
         match sent {
@@ -92,18 +94,25 @@ impl<P: Platform> End<P> {
         &self,
         slot: u16,
         pairing: u32,
-        token: u32,
+        (token, kind): (u32, u32),
         answer: (u8, &[u32]),
     ) -> bool {
         let ring = self.locked(|inner| {
-            if inner.live != pairing || inner.rest.is_some() {
-                return None;
-            }
+            let is_live = inner.live == pairing;
+            let can_answer = is_live && inner.rest.is_none();
             let fence = inner.session.fence();
             let (channel, books) = inner.messages(usize::from(slot))?;
-            let ring = channel
-                .answering
-                .answer(books, token, answer, fence, &self.cache)?;
+            // Of a trusted peer the views are counted until they are gone.
+            if kind >= MOVE && (is_live || self.is_trusted) {
+                channel.views = channel.views.saturating_sub(1);
+            }
+            if !can_answer {
+                return None;
+            }
+            let ring =
+                channel
+                    .answering
+                    .answer(books, (token, kind), answer, fence, &self.cache)?;
             Some(ring && channel.tally.count_ring())
         });
         if ring == Some(true) {
@@ -146,6 +155,106 @@ impl<P: Platform> End<P> {
         }
     }
 
+    /// The answer of an own call with memory, and its bytes where it is answered in memory. The place
+    /// is held then.
+    #[inline]
+    pub(in crate::domain) fn take_memory_answer(
+        &self,
+        slot: u16,
+        pairing: u32,
+        call: (u32, u32),
+    ) -> Result<Option<(Answered, Span)>, Lost> {
+        let taken = self.locked(|inner| {
+            if inner.live != pairing {
+                return Err(Slow::Look);
+            }
+            let (channel, books) = inner.messages(usize::from(slot)).ok_or(Slow::Look)?;
+            let answered = channel.take_memory(books, call, &self.cache);
+            match answered.map_err(Slow::Violation)? {
+                None if !inner.is_still_up(&self.cache) => Err(Slow::Look),
+                answered => Ok(answered),
+            }
+        });
+        taken.or_else(|slow| self.slow(slot, pairing, slow).map(|()| None))
+    }
+
+    /// Takes memory for a message: its place, and the bytes.
+    #[inline]
+    pub(in crate::domain) fn hold_memory(
+        &self,
+        slot: u16,
+        pairing: u32,
+    ) -> Result<(u16, Span), Refused> {
+        let held = self.locked(|inner| {
+            if inner.sendable != pairing {
+                return Err(Slow::Look);
+            }
+            let (channel, books) = inner.messages(usize::from(slot)).ok_or(Slow::Look)?;
+            Ok(channel.calling.hold(books, &self.cache)?)
+        });
+        held.map_err(|slow| self.refused(slot, pairing, slow))
+    }
+
+    /// Memory that its holder does not want any more, and with `view` an answer that he has read. Who
+    /// waits for memory is woken.
+    pub(in crate::domain) fn free_memory(&self, slot: u16, pairing: u32, call: u16, view: bool) {
+        wake(self.locked(|inner| {
+            let is_live = inner.live == pairing;
+            if let Some((channel, books)) = inner.messages(usize::from(slot)) {
+                channel.calling.let_go(books, call);
+                if view && (is_live || self.is_trusted) {
+                    channel.views = channel.views.saturating_sub(1);
+                }
+            }
+            self.ready(inner, usize::from(slot), Waits::Room, false)
+        }));
+    }
+
+    /// Memory that its holder writes anew, and does not read the answer of any more.
+    pub(in crate::domain) fn reuse_memory(
+        &self,
+        slot: u16,
+        pairing: u32,
+        call: u16,
+        view: bool,
+    ) -> Span {
+        self.locked(|inner| {
+            let is_live = inner.live == pairing;
+            let Some((channel, _)) = inner.messages(usize::from(slot)) else {
+                return Span::EMPTY;
+            };
+            if view && (is_live || self.is_trusted) {
+                channel.views = channel.views.saturating_sub(1);
+            }
+            channel.calling.held(call)
+        })
+    }
+
+    /// Where the answer to a call of the peer's with memory is to be written; `None` where there is no
+    /// such call any more.
+    pub(in crate::domain) fn answer_memory(
+        &self,
+        slot: u16,
+        pairing: u32,
+        token: u32,
+    ) -> Option<Span> {
+        self.locked(|inner| {
+            if inner.live != pairing {
+                return None;
+            }
+            let (channel, books) = inner.messages(usize::from(slot))?;
+            channel.answering.answer_in(books, token)
+        })
+    }
+
+    /// Bytes of a block for a message: of the own ones, and of the peer's.
+    pub(in crate::domain) fn memory_sizes(&self, slot: u16) -> (u32, u32) {
+        self.locked(|inner| match inner.messages(usize::from(slot)) {
+            Some((channel, _)) => (channel.calling.pool.size(), channel.answering.pool.size()),
+            None => (0, 0),
+        })
+    }
+
     /// The place of a call is free again: who waits for one goes on.
     #[cold]
     fn wake_for_call(&self, slot: u16) {
@@ -164,7 +273,8 @@ impl<P: Platform> End<P> {
     }
 
     /// Wakes `waker` once when what is waited for is there, at once where it is or the pairing is over.
-    /// `which`: the call whose answer it is, by its token; for room, 1 where a call is to be opened.
+    /// `which`: the call whose answer it is, by its token; for room, 1 where a call is to be opened,
+    /// 2 where memory is to be had.
     pub(in crate::domain) fn arm_messages(
         &self,
         slot: u16,

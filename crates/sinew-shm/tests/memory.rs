@@ -1,0 +1,458 @@
+//! What messages with memory promise: to a peer in the same program, to one that is not trusted, and to
+//! one that answers in the lent block.
+#![cfg(all(feature = "std", not(loom)))]
+
+mod support;
+
+use sinew_shm::domain::{
+    Buffer, CallError, Channel, Config, Given, Loan, Lost, Messages, OpenError, Options, Passing,
+    Pool, Refused, Returned, Status, Unsent,
+};
+use sinew_shm::local::{self, LocalEnd};
+use support::Flag;
+
+const FILES: u16 = 5;
+const SIZE: usize = 200;
+const BLOCKS: u16 = 3;
+const REQUESTS: u16 = 4;
+const LINK: Config = Config::new(&[
+    Channel::new(1, "bulk", Pool::new(2, 64)),
+    Channel::messages(FILES, "files", REQUESTS, 1).with_memory(Pool::new(BLOCKS, SIZE as u32)),
+]);
+const SHARED: Config = Config::new(&[
+    Channel::messages(FILES, "files", REQUESTS, 1)
+        .with_memory(Pool::new(BLOCKS, SIZE as u32))
+        .with_replies(),
+    Channel::new(1, "bulk", Pool::new(2, 64)),
+])
+.mutual();
+
+type Side = Messages<LocalEnd>;
+type Pair = Result<(LocalEnd, LocalEnd), OpenError>;
+
+/// Runs a test in each way in which the sides can stand to each other.
+fn each_way(test: impl Fn(&Side, &Side)) {
+    let pairs: [Pair; 4] = [
+        local::pair(LINK, Options::default()),
+        local::pair_untrusted(LINK, Options::default()),
+        local::pair_untrusted(LINK.mutual(), Options::default()),
+        local::pair_untrusted(SHARED, Options::default()),
+    ];
+    for pair in pairs {
+        let (first, second) = pair.unwrap();
+        let mut near = Messages::new(&first, FILES).unwrap();
+        let mut far = Messages::new(&second, FILES).unwrap();
+        test(&near, &far);
+        // The test may have begun another pairing.
+        near.renew();
+        far.renew();
+        test(&far, &near);
+        near.renew();
+        assert!(first.check_books() && second.check_books());
+        assert!(first.is_drained() && second.is_drained());
+        // Everything can be had again.
+        let all: Vec<_> = (0..BLOCKS).map(|_| near.memory().unwrap()).collect();
+        assert_eq!(near.memory().err(), Some(Refused::Full));
+        drop(all);
+    }
+}
+
+fn pattern(seed: usize, len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at * 7 + seed * 31) as u8).collect()
+}
+
+fn filled(side: &Side, seed: usize) -> Buffer<LocalEnd> {
+    let mut buffer = side.memory().unwrap();
+    let bytes = pattern(seed, buffer.len());
+    buffer.copy_from_slice(&bytes);
+    buffer
+}
+
+/// The next message, which has memory.
+fn given(side: &Side) -> (u32, [u32; 3], Given<LocalEnd>) {
+    let message = side.receive().unwrap().unwrap();
+    assert!(message.answer.is_none());
+    let [first, second, third, 0, 0] = message.words else {
+        panic!("five words beside memory");
+    };
+    (
+        message.opcode,
+        [first, second, third],
+        message.memory.unwrap(),
+    )
+}
+
+fn copy(given: &Given<LocalEnd>) -> Vec<u8> {
+    let mut bytes = vec![0; SIZE + 1];
+    let len = given.copy_to(&mut bytes).unwrap();
+    bytes.truncate(len);
+    if let Some(trusted) = given.trusted() {
+        assert_eq!(trusted, bytes);
+    }
+    bytes
+}
+
+fn answer(loan: Loan<LocalEnd>) -> Result<Returned<LocalEnd>, CallError> {
+    loan.poll().ok().expect("the answer is there")
+}
+
+fn answered(returned: &Returned<LocalEnd>) -> Vec<u8> {
+    let mut bytes = vec![0; SIZE + 1];
+    let len = returned.copy_to(&mut bytes).unwrap();
+    bytes.truncate(len);
+    if let Some(trusted) = returned.trusted() {
+        assert_eq!(trusted, bytes);
+    }
+    bytes
+}
+
+#[test]
+fn moved_memory_arrives_and_comes_back_when_it_is_dropped() {
+    each_way(|near, far| {
+        for round in 0..100 {
+            let valid = round % 17..round % 17 + round % 150;
+            let sent = pattern(round, SIZE)[valid.clone()].to_vec();
+            filled(near, round)
+                .give(9, valid.clone(), [1, 2, 3])
+                .unwrap();
+            let (opcode, words, given) = given(far);
+            assert_eq!((opcode, words), (9, [1, 2, 3]));
+            assert_eq!((given.passing(), given.valid()), (Passing::Move, valid));
+            assert_eq!(copy(&given), sent);
+        }
+    });
+}
+
+#[test]
+fn lent_memory_is_answered_with_words_and_can_be_lent_again() {
+    each_way(|near, far| {
+        let mut buffer = filled(near, 1);
+        for round in 0..100u32 {
+            buffer[7] = round as u8;
+            let loan = buffer.lend(round, 7..8, [round; 3]).unwrap();
+            let loan = loan.poll().err().expect("nobody has answered");
+            let (opcode, words, mut given) = given(far);
+            assert_eq!((opcode, words), (round, [round; 3]));
+            assert_eq!(given.passing(), Passing::Lend);
+            assert!(given.in_place().is_none() && given.blank().is_none());
+            assert_eq!(copy(&given), [round as u8]);
+            assert!(given.answer([round, 5]));
+            let returned = answer(loan).unwrap();
+            assert_eq!(returned.words, [round, 5, 0, 0, 0]);
+            assert!(returned.valid().is_empty() && answered(&returned).is_empty());
+            buffer = returned.into_buffer();
+        }
+    });
+}
+
+#[test]
+fn memory_is_answered_in_place_with_offset_and_length() {
+    each_way(|near, far| {
+        let mut buffer = filled(near, 2);
+        for round in 0..100 {
+            let came = round..SIZE - 20;
+            let sent = buffer[came.clone()].to_vec();
+            let loan = buffer.lend_mut(1, came.clone(), [0; 3]).unwrap();
+            let (.., mut given) = given(far);
+            assert_eq!(given.passing(), Passing::LendMut);
+            let place = given.in_place().unwrap();
+            assert_eq!(place.len(), SIZE);
+            assert_eq!(place[came.clone()], sent);
+            place[came.clone()].reverse();
+            // One byte that did not come, too.
+            place[came.end] = 0xA5;
+            let valid = came.start..came.end + 1;
+            assert!(given.answer_with(valid.clone()));
+            let returned = answer(loan).unwrap();
+            assert_eq!(returned.valid(), valid);
+            assert_eq!(returned.words, [0; 5]);
+            let mut expected: Vec<u8> = sent.into_iter().rev().collect();
+            expected.push(0xA5);
+            assert_eq!(answered(&returned), expected);
+            buffer = returned.into_buffer();
+            buffer.copy_from_slice(&pattern(round, SIZE));
+        }
+    });
+}
+
+#[test]
+fn answer_may_be_empty_or_the_whole_block() {
+    each_way(|near, far| {
+        for valid in [0..0, SIZE..SIZE, 0..SIZE] {
+            let loan = filled(near, 3).lend_mut(1, 0..0, [0; 3]).unwrap();
+            let (.., mut given) = given(far);
+            assert!(given.is_empty());
+            given.blank().unwrap().copy_from_slice(&pattern(4, SIZE));
+            assert!(given.answer_with(valid.clone()));
+            let returned = answer(loan).unwrap();
+            assert_eq!(answered(&returned), pattern(4, SIZE)[valid]);
+        }
+    });
+}
+
+#[test]
+fn answer_beyond_the_block_is_none() {
+    each_way(|near, far| {
+        for valid in [0..SIZE + 1, SIZE + 1..SIZE + 1, usize::MAX..usize::MAX] {
+            let loan = filled(near, 3).lend_mut(1, 0..1, [0; 3]).unwrap();
+            let (.., given) = given(far);
+            assert!(!given.answer_with(valid));
+            assert_eq!(answer(loan).err(), Some(CallError::Dropped));
+        }
+        // Words are no answer in memory, and the reverse.
+        let loan = filled(near, 3).lend_mut(1, 0..1, [0; 3]).unwrap();
+        assert!(!given(far).2.answer([1]));
+        assert_eq!(answer(loan).err(), Some(CallError::Dropped));
+        let loan = filled(near, 3).lend(1, 0..1, [0; 3]).unwrap();
+        assert!(!given(far).2.answer_with(0..1));
+        assert_eq!(answer(loan).err(), Some(CallError::Dropped));
+    });
+}
+
+#[test]
+#[allow(clippy::reversed_empty_ranges)]
+fn message_that_cannot_go_is_handed_back_with_its_memory() {
+    each_way(|near, far| {
+        let untouched = |unsent: Unsent<LocalEnd>, refused| {
+            assert_eq!(unsent.refused, refused);
+            assert_eq!(unsent.buffer[..], pattern(5, SIZE));
+            unsent.buffer
+        };
+        let mut buffer = filled(near, 5);
+        for valid in [
+            0..SIZE + 1,
+            5..4,
+            usize::MAX - 1..usize::MAX,
+            1 << 32..(1 << 32) + 1,
+        ] {
+            let unsent = buffer.give(1, valid.clone(), [0; 3]).unwrap_err();
+            buffer = untouched(unsent, Refused::TooLarge);
+            let unsent = buffer.lend(1, valid.clone(), [0; 3]).err().unwrap();
+            buffer = untouched(unsent, Refused::TooLarge);
+            let unsent = buffer.lend_mut(1, valid, [0; 3]).err().unwrap();
+            buffer = untouched(unsent, Refused::TooLarge);
+        }
+        for _ in 0..REQUESTS {
+            near.send(1, [0; 5]).unwrap();
+        }
+        let unsent = buffer.give(1, 0..1, [0; 3]).unwrap_err();
+        buffer = untouched(unsent, Refused::Full);
+        let unsent = buffer.lend(1, 0..1, [0; 3]).err().unwrap();
+        buffer = untouched(unsent, Refused::Full);
+        let unsent = buffer.lend_mut(1, 0..1, [0; 3]).err().unwrap();
+        buffer = untouched(unsent, Refused::Full);
+        while far.receive().unwrap().is_some() {}
+        buffer.give(1, 0..1, [0; 3]).unwrap();
+        assert_eq!(copy(&given(far).2), pattern(5, 1));
+    });
+}
+
+#[test]
+fn answers_come_in_any_order_and_from_any_thread() {
+    each_way(|near, far| {
+        let loans: Vec<_> = (0..BLOCKS as usize)
+            .map(|seed| filled(near, seed).lend_mut(1, 0..SIZE, [0; 3]).unwrap())
+            .collect();
+        assert_eq!(near.memory().err(), Some(Refused::Full));
+        let mut kept: Vec<_> = loans.iter().map(|_| given(far).2).collect();
+        kept.reverse();
+        std::thread::scope(|scope| {
+            for mut given in kept {
+                scope.spawn(move || {
+                    given.in_place().unwrap()[0] ^= 0xFF;
+                    assert!(given.answer_with(0..SIZE));
+                });
+            }
+        });
+        for (seed, loan) in loans.into_iter().enumerate() {
+            let mut expected = pattern(seed, SIZE);
+            expected[0] ^= 0xFF;
+            assert_eq!(answered(&answer(loan).unwrap()), expected);
+        }
+    });
+}
+
+#[test]
+fn dropped_memory_answers_itself_and_so_does_an_unknown_opcode() {
+    each_way(|near, far| {
+        for unknown in [false, true] {
+            let lent = filled(near, 1).lend(77, 0..1, [0; 3]).unwrap();
+            let lent_mut = filled(near, 1).lend_mut(77, 0..1, [0; 3]).unwrap();
+            filled(near, 1).give(77, 0..1, [0; 3]).unwrap();
+            let expected = match unknown {
+                true => CallError::UnknownOpcode,
+                false => CallError::Dropped,
+            };
+            while let Some(message) = far.receive().unwrap() {
+                if unknown {
+                    message.unknown();
+                }
+            }
+            assert_eq!(answer(lent).err(), Some(expected));
+            assert_eq!(answer(lent_mut).err(), Some(expected));
+        }
+    });
+}
+
+#[test]
+fn memory_of_a_loan_that_nobody_wants_is_free_when_it_is_answered() {
+    each_way(|near, far| {
+        let loans: Vec<_> = (0..BLOCKS)
+            .map(|_| filled(near, 1).lend_mut(1, 0..1, [0; 3]).unwrap())
+            .collect();
+        drop(loans);
+        assert_eq!(near.memory().err(), Some(Refused::Full));
+        let flag = Flag::new();
+        near.arm_memory(&flag.waker());
+        assert!(!flag.is_set());
+        let (.., given) = given(far);
+        assert!(given.answer_with(0..1));
+        assert!(flag.is_set());
+        assert!(near.memory().is_ok());
+        while far.receive().unwrap().is_some() {}
+    });
+}
+
+#[test]
+fn who_waits_for_memory_is_woken_when_a_buffer_or_an_answer_is_dropped() {
+    each_way(|near, far| {
+        let mut all: Vec<_> = (0..BLOCKS).map(|_| filled(near, 1)).collect();
+        let flag = Flag::new();
+        near.arm_memory(&flag.waker());
+        assert!(!flag.is_set());
+        let loan = all.pop().unwrap().lend(1, 0..1, [0; 3]).unwrap();
+        given(far).2.answer([1]);
+        let returned = answer(loan).unwrap();
+        assert!(!flag.is_set());
+        drop(returned);
+        assert!(flag.is_set());
+
+        all.push(filled(near, 2));
+        let flag = Flag::new();
+        near.arm_memory(&flag.waker());
+        assert!(!flag.is_set());
+        drop(all);
+        assert!(flag.is_set());
+    });
+}
+
+#[test]
+fn calls_of_words_and_messages_with_memory_do_not_take_each_others_places() {
+    each_way(|near, far| {
+        let call = near.call(1, [0; 5]).unwrap();
+        assert_eq!(near.call(1, [0; 5]).err(), Some(Refused::Full));
+        let all: Vec<_> = (0..BLOCKS).map(|_| filled(near, 1)).collect();
+        assert_eq!(near.memory().err(), Some(Refused::Full));
+        drop(all);
+        assert!(far.receive().unwrap().is_some());
+        assert!(near.receive().unwrap().is_none());
+        drop(call);
+        assert!(near.call(1, [0; 5]).is_ok());
+        assert!(far.receive().unwrap().is_some());
+    });
+}
+
+#[test]
+fn channel_without_memory_says_so() {
+    const PLAIN: Config = Config::new(&[Channel::messages(FILES, "files", 1, 1)]);
+    let (first, _second) = local::pair(PLAIN, Options::default()).unwrap();
+    let near = Messages::new(&first, FILES).unwrap();
+    assert_eq!(near.memory().err(), Some(Refused::TooLarge));
+    assert_eq!(near.memory_sizes(), (0, 0));
+}
+
+#[test]
+fn one_side_may_have_memory_and_the_other_none() {
+    const ONE_WAY: Config = Config::new(&[
+        Channel::messages(FILES, "files", 2, 1).pools(Pool::new(0, 0), Pool::new(2, 100))
+    ]);
+    let (first, second) = local::pair_untrusted(ONE_WAY, Options::default()).unwrap();
+    let near = Messages::new(&first, FILES).unwrap();
+    let far = Messages::new(&second, FILES).unwrap();
+    assert_eq!(
+        (near.memory_sizes(), far.memory_sizes()),
+        ((0, 100), (100, 0))
+    );
+    assert_eq!(near.memory().err(), Some(Refused::TooLarge));
+    let loan = far.memory().unwrap().lend_mut(1, 0..100, [0; 3]).unwrap();
+    let mut given = given(&near).2;
+    given.blank().unwrap().fill(9);
+    assert!(given.answer_with(0..100));
+    assert_eq!(answered(&answer(loan).unwrap()), [9; 100]);
+}
+
+#[test]
+fn a_megabyte_and_more_goes_by_move_and_by_lend() {
+    const LARGE: usize = (1 << 20) + 12345;
+    const LINK: Config = Config::new(&[
+        Channel::messages(FILES, "files", 2, 0).with_memory(Pool::new(1, LARGE as u32))
+    ]);
+    for pair in [local::pair, local::pair_untrusted] {
+        let (first, second) = pair(LINK, Options::default()).unwrap();
+        let near = Messages::new(&first, FILES).unwrap();
+        let far = Messages::new(&second, FILES).unwrap();
+        let sent = pattern(1, LARGE);
+        let mut bytes = vec![0; LARGE];
+
+        let mut buffer = near.memory().unwrap();
+        buffer.copy_from_slice(&sent);
+        buffer.give(1, 0..LARGE, [0; 3]).unwrap();
+        let (.., given_for_good) = given(&far);
+        assert_eq!(given_for_good.copy_to(&mut bytes), Ok(LARGE));
+        assert!(bytes == sent);
+        drop(given_for_good);
+
+        let buffer = near.memory().unwrap();
+        let loan = buffer.lend_mut(1, 3..LARGE, [0; 3]).unwrap();
+        let (.., mut given) = given(&far);
+        given.in_place().unwrap().reverse();
+        assert!(given.answer_with(0..LARGE - 3));
+        let returned = answer(loan).unwrap();
+        assert_eq!(returned.copy_to(&mut bytes), Ok(LARGE - 3));
+        assert!(bytes[..LARGE - 3].iter().eq(sent[3..].iter().rev()));
+        assert!(first.check_books() && second.check_books());
+    }
+}
+
+#[test]
+fn restart_ends_loans_and_leaves_buffers_to_their_holders() {
+    each_way(|near, far| {
+        let (near_end, far_end) = (near.end(), far.end());
+        let mut written = filled(near, 1);
+        let loan = filled(near, 2).lend_mut(1, 0..SIZE, [0; 3]).unwrap();
+        let (.., mut given) = given(far);
+        assert!(given.in_place().is_some());
+
+        near_end.peer_is_gone();
+        for _ in 0..3 {
+            near_end.look(0);
+            far_end.look(0);
+        }
+        // Whoever is trusted is believed to look at it still.
+        assert_eq!(far_end.status() == Status::Up, !far_end.is_trusted());
+        assert!(given.in_place().is_none());
+        assert_eq!(given.copy_to(&mut [0; 1]), Err(Lost::Restarted));
+        assert!(!given.answer_with(0..1));
+        for _ in 0..3 {
+            far_end.look(0);
+            near_end.look(0);
+        }
+        assert_eq!(answer(loan).err(), Some(CallError::Lost(Lost::Closed)));
+        let (mut near, mut far) = (near.clone(), far.clone());
+        near.renew();
+        far.renew();
+
+        // The buffer of the last pairing is its holder's, but goes nowhere.
+        written.fill(3);
+        let unsent = written.give(1, 0..1, [0; 3]).unwrap_err();
+        assert!(matches!(unsent.refused, Refused::Lost(_)));
+        let others: Vec<_> = (1..BLOCKS).map(|_| near.memory().unwrap()).collect();
+        assert_eq!(near.memory().err(), Some(Refused::Full));
+        assert_eq!(unsent.buffer[..], [3; SIZE]);
+        drop(unsent);
+        assert!(near.memory().is_ok());
+        drop(others);
+        near.memory().unwrap().give(1, 0..1, [0; 3]).unwrap();
+        assert!(far.receive().unwrap().unwrap().memory.is_some());
+    });
+}
