@@ -47,7 +47,7 @@ pub const STEPS: &[Step] = &[
     step("receive, empty", 120.0, "nothing there", usual::receive_nothing),
     step("set", 40.0, "a value of 16 bytes", usual::set),
     step("get", 40.0, "the peer's value of 16 bytes", usual::get),
-    step("arm", 380.0, "for a packet", usual::arm),
+    step("arm", 555.0, "for a packet: a look, the wake word, a second look", usual::arm),
     step("look", 595.0, "one channel, a sign of life", |meter| usual::look(meter, 1)),
     // Few blocks and many, the first of them and the last.
     same("enqueue, first of 4", 135.0, ENQUEUE, |meter| level::enqueue(meter, 4, 0)),
@@ -68,13 +68,13 @@ pub const STEPS: &[Step] = &[
     growing("receive into, 1000 unwanted", 175.0, BLOCKS, "a ring full of what the filter does not want: at most the peer's blocks", |meter| worst::receive_unwanted(meter, true)),
     growing("answer, behind 1000 returns", 95.0, BLOCKS, "returns without an answer before one with it: at most the own blocks", worst::answer_behind_returns),
     growing("drained, 1000 returns wait", 87.0, BLOCKS, "all returns: at most the own blocks", worst::drained),
-    growing("look, peer anew, 1000 lent", 51.0, BLOCKS, "blocks taken back, rings emptied: at most their capacity", worst::restart),
+    growing("look, peer anew, 1000 lent", 137.0, BLOCKS, "blocks taken back, cleared of what was written, rings emptied: at most their capacity", worst::restart),
     growing("look, 64 channels", 455.0, CHANNEL, "each channel once", |meter| usual::look(meter, MAX_CHANNELS as u16)),
     growing("look, another configuration", 4_165.0, CHANNEL, "all 64 channels compared, of which the last differs", worst::look_at_a_misfit),
     // What the peer should not have written. Each is counted, and does not stop the link here.
     step("receive, too long", 385.0, "an entry of 4 GiB", worst::receive_too_long),
-    step("receive, no such block", 345.0, "block 65,535", worst::receive_no_such_block),
-    step("receive, garbage", 325.0, "a position far away", worst::receive_garbage),
+    step("receive, no such block", 365.0, "block 65,535", worst::receive_no_such_block),
+    step("receive, garbage", 345.0, "a position far away", worst::receive_garbage),
     step("take, bad return", 480.0, "block 65,535, and nothing else is free", worst::take_bad_return),
     step("flush, new filter", 76.0, "the peer's wish changes each time", worst::flush_with_a_new_filter),
 ];

@@ -525,7 +525,7 @@ fn assert_whole(seen: Result<Option<u8>, Lost>) {
 }
 
 /// The point, and the test that does not pass without it.
-const FOUND_BY: [(&str, &str); 15] = [
+const FOUND_BY: [(&str, &str); 17] = [
     ("entry_store", "packets_cross_in_order_with_what_is_in_them"),
     ("entry_load", "full_channel_goes_on_when_a_block_comes_back"),
     (
@@ -573,6 +573,14 @@ const FOUND_BY: [(&str, &str); 15] = [
     (
         "state_read_fence",
         "values_are_whole_and_the_latest_and_never_go_back",
+    ),
+    (
+        "clear_fence",
+        "restarted_sender_that_is_not_trusted_is_told_as_well",
+    ),
+    (
+        "clear_look",
+        "restarted_sender_that_is_not_trusted_is_told_as_well",
     ),
 ];
 

@@ -14,7 +14,7 @@ use loom::thread;
 use sinew_shm::MESSAGE_MUTANTS;
 use sinew_shm::domain::{CallError, Channel, Config, Messages, Pool, Refused};
 use support::{explore, passes_without};
-use two::{Ended, Side, up};
+use two::{Ended, Side, settle, sites, up, up_on};
 
 const ONE: Config = Config::new(&[Channel::messages(1, "one", 1, 1)]).mutual();
 const TWO: Config = Config::new(&[Channel::messages(1, "two", 2, 1)]).mutual();
@@ -115,7 +115,7 @@ const IN_LENT: Config = Config::new(&[MEMORY.with_replies()]).mutual();
 
 /// Lends eight bytes, and waits for the answer in memory: each one more.
 fn lend(side: &Side, messages: &Messages<Ended>, byte: u8) {
-    let mut buffer = messages.memory().unwrap();
+    let mut buffer = messages.memory(8).unwrap();
     buffer.fill(byte);
     let mut loan = buffer.lend_mut(1, 0..8, [0; 3]).unwrap();
     let returned = loop {
@@ -167,7 +167,7 @@ fn moved_memory_is_written_again_only_when_it_has_come_back() {
         IN_OWN,
         |side, there| {
             for byte in [1, 2] {
-                let step = || match there.memory() {
+                let step = || match there.memory(8) {
                     Err(Refused::Full) => None,
                     memory => Some(memory),
                 };
@@ -188,6 +188,40 @@ fn moved_memory_is_written_again_only_when_it_has_come_back() {
             }
         },
     );
+}
+
+/// A side that asks and answers, and begins another life while the other one takes it up: what that
+/// finds is whole, or nothing, or the news.
+#[test]
+fn what_a_side_said_before_it_began_anew_is_whole_or_gone() {
+    explore(2, || {
+        let (site, second) = sites(TWO);
+        let (first, second) = up_on(&site, &second);
+        let mut call = messages(&second).call(1, [1; 5]).unwrap();
+        let there = messages(&first);
+        assert!(there.send(7, [7; 5]).is_ok());
+        there.receive().unwrap().unwrap().answer([2; 5]);
+        drop(there);
+        let thread = thread::spawn(move || {
+            match call.poll() {
+                Ok(answer) => assert!(answer.is_none_or(|words| words == [2; 5])),
+                Err(error) => assert!(matches!(error, CallError::Lost(_)), "{error:?}"),
+            }
+            if let Ok(Some(message)) = messages(&second).receive() {
+                assert_eq!((message.opcode, message.words), (7, [7; 5]));
+            }
+            drop(call);
+            second
+        });
+        first.stop();
+        let first = site.open();
+        let second = thread.join().unwrap();
+        settle(&first, &second);
+        assert_eq!(messages(&first).send(1, [1; 5]), Ok(()));
+        assert!(messages(&second).receive().unwrap().is_some());
+        first.stop();
+        second.stop();
+    });
 }
 
 #[test]
@@ -216,7 +250,7 @@ fn a_call_ends_when_the_peer_closes() {
 }
 
 /// The point, and the test that does not pass without it.
-const FOUND_BY: [(&str, &str); 8] = [
+const FOUND_BY: [(&str, &str); 10] = [
     ("entry_store", "messages_cross_whole_and_in_order"),
     ("entry_load", "messages_cross_whole_and_in_order"),
     (
@@ -231,6 +265,14 @@ const FOUND_BY: [(&str, &str); 8] = [
     ("answer_load", "calls_are_answered_whole"),
     ("publish_fence", "messages_cross_whole_and_in_order"),
     ("return_look_fence", "calls_are_answered_whole"),
+    (
+        "clear_fence",
+        "what_a_side_said_before_it_began_anew_is_whole_or_gone",
+    ),
+    (
+        "clear_look",
+        "what_a_side_said_before_it_began_anew_is_whole_or_gone",
+    ),
 ];
 
 /// Runs one test for each synchronisation point, weakened: it must fail.

@@ -51,8 +51,8 @@ fn each_way(test: impl Fn(&Side, &Side)) {
         assert!(first.check_books() && second.check_books());
         assert!(first.is_drained() && second.is_drained());
         // Everything can be had again.
-        let all: Vec<_> = (0..BLOCKS).map(|_| near.memory().unwrap()).collect();
-        assert_eq!(near.memory().err(), Some(Refused::Full));
+        let all: Vec<_> = (0..BLOCKS).map(|_| near.memory(SIZE).unwrap()).collect();
+        assert_eq!(near.memory(SIZE).err(), Some(Refused::Full));
         drop(all);
     }
 }
@@ -62,7 +62,7 @@ fn pattern(seed: usize, len: usize) -> Vec<u8> {
 }
 
 fn filled(side: &Side, seed: usize) -> Buffer<LocalEnd> {
-    let mut buffer = side.memory().unwrap();
+    let mut buffer = side.memory(SIZE).unwrap();
     let bytes = pattern(seed, buffer.len());
     buffer.copy_from_slice(&bytes);
     buffer
@@ -134,7 +134,7 @@ fn lent_memory_is_answered_with_words_and_can_be_lent_again() {
             let (opcode, words, mut given) = given(far);
             assert_eq!((opcode, words), (round, [round; 3]));
             assert_eq!(given.passing(), Passing::Lend);
-            assert!(given.in_place().is_none() && given.blank().is_none());
+            assert!(given.in_place().is_none() && given.blank(1).is_none());
             assert_eq!(copy(&given), [round as u8]);
             assert!(given.answer([round, 5]));
             let returned = answer(loan).unwrap();
@@ -156,11 +156,11 @@ fn memory_is_answered_in_place_with_offset_and_length() {
             let (.., mut given) = given(far);
             assert_eq!(given.passing(), Passing::LendMut);
             let place = given.in_place().unwrap();
-            assert_eq!(place.len(), SIZE);
+            assert_eq!(place.len(), came.end);
             assert_eq!(place[came.clone()], sent);
             place[came.clone()].reverse();
             // One byte that did not come, too.
-            place[came.end] = 0xA5;
+            given.blank(SIZE).unwrap()[came.end] = 0xA5;
             let valid = came.start..came.end + 1;
             assert!(given.answer_with(valid.clone()));
             let returned = answer(loan).unwrap();
@@ -182,7 +182,11 @@ fn answer_may_be_empty_or_the_whole_block() {
             let loan = filled(near, 3).lend_mut(1, 0..0, [0; 3]).unwrap();
             let (.., mut given) = given(far);
             assert!(given.is_empty());
-            given.blank().unwrap().copy_from_slice(&pattern(4, SIZE));
+            assert!(given.blank(SIZE + 1).is_none());
+            given
+                .blank(SIZE)
+                .unwrap()
+                .copy_from_slice(&pattern(4, SIZE));
             assert!(given.answer_with(valid.clone()));
             let returned = answer(loan).unwrap();
             assert_eq!(answered(&returned), pattern(4, SIZE)[valid]);
@@ -253,7 +257,7 @@ fn answers_come_in_any_order_and_from_any_thread() {
         let loans: Vec<_> = (0..BLOCKS as usize)
             .map(|seed| filled(near, seed).lend_mut(1, 0..SIZE, [0; 3]).unwrap())
             .collect();
-        assert_eq!(near.memory().err(), Some(Refused::Full));
+        assert_eq!(near.memory(SIZE).err(), Some(Refused::Full));
         let mut kept: Vec<_> = loans.iter().map(|_| given(far).2).collect();
         kept.reverse();
         std::thread::scope(|scope| {
@@ -301,14 +305,14 @@ fn memory_of_a_loan_that_nobody_wants_is_free_when_it_is_answered() {
             .map(|_| filled(near, 1).lend_mut(1, 0..1, [0; 3]).unwrap())
             .collect();
         drop(loans);
-        assert_eq!(near.memory().err(), Some(Refused::Full));
+        assert_eq!(near.memory(SIZE).err(), Some(Refused::Full));
         let flag = Flag::new();
         near.arm_memory(&flag.waker());
         assert!(!flag.is_set());
         let (.., given) = given(far);
         assert!(given.answer_with(0..1));
         assert!(flag.is_set());
-        assert!(near.memory().is_ok());
+        assert!(near.memory(SIZE).is_ok());
         while far.receive().unwrap().is_some() {}
     });
 }
@@ -342,7 +346,7 @@ fn calls_of_words_and_messages_with_memory_do_not_take_each_others_places() {
         let call = near.call(1, [0; 5]).unwrap();
         assert_eq!(near.call(1, [0; 5]).err(), Some(Refused::Full));
         let all: Vec<_> = (0..BLOCKS).map(|_| filled(near, 1)).collect();
-        assert_eq!(near.memory().err(), Some(Refused::Full));
+        assert_eq!(near.memory(SIZE).err(), Some(Refused::Full));
         drop(all);
         assert!(far.receive().unwrap().is_some());
         assert!(near.receive().unwrap().is_none());
@@ -357,8 +361,17 @@ fn channel_without_memory_says_so() {
     const PLAIN: Config = Config::new(&[Channel::messages(FILES, "files", 1, 1)]);
     let (first, _second) = local::pair(PLAIN, Options::default()).unwrap();
     let near = Messages::new(&first, FILES).unwrap();
-    assert_eq!(near.memory().err(), Some(Refused::TooLarge));
+    assert_eq!(near.memory(0).err(), Some(Refused::TooLarge));
     assert_eq!(near.memory_sizes(), (0, 0));
+}
+
+#[test]
+fn more_memory_than_a_block_has_is_refused() {
+    each_way(|near, _| {
+        assert_eq!(near.memory(SIZE + 1).err(), Some(Refused::TooLarge));
+        assert_eq!(near.memory(0).unwrap().len(), 0);
+        assert_eq!(near.memory(7).unwrap().len(), 7);
+    });
 }
 
 #[test]
@@ -373,10 +386,14 @@ fn one_side_may_have_memory_and_the_other_none() {
         (near.memory_sizes(), far.memory_sizes()),
         ((0, 100), (100, 0))
     );
-    assert_eq!(near.memory().err(), Some(Refused::TooLarge));
-    let loan = far.memory().unwrap().lend_mut(1, 0..100, [0; 3]).unwrap();
+    assert_eq!(near.memory(SIZE).err(), Some(Refused::TooLarge));
+    let loan = far
+        .memory(100)
+        .unwrap()
+        .lend_mut(1, 0..100, [0; 3])
+        .unwrap();
     let mut given = given(&near).2;
-    given.blank().unwrap().fill(9);
+    given.blank(100).unwrap().fill(9);
     assert!(given.answer_with(0..100));
     assert_eq!(answered(&answer(loan).unwrap()), [9; 100]);
 }
@@ -394,7 +411,7 @@ fn a_megabyte_and_more_goes_by_move_and_by_lend() {
         let sent = pattern(1, LARGE);
         let mut bytes = vec![0; LARGE];
 
-        let mut buffer = near.memory().unwrap();
+        let mut buffer = near.memory(LARGE).unwrap();
         buffer.copy_from_slice(&sent);
         buffer.give(1, 0..LARGE, [0; 3]).unwrap();
         let (.., given_for_good) = given(&far);
@@ -402,7 +419,7 @@ fn a_megabyte_and_more_goes_by_move_and_by_lend() {
         assert!(bytes == sent);
         drop(given_for_good);
 
-        let buffer = near.memory().unwrap();
+        let buffer = near.memory(LARGE).unwrap();
         let loan = buffer.lend_mut(1, 3..LARGE, [0; 3]).unwrap();
         let (.., mut given) = given(&far);
         given.in_place().unwrap().reverse();
@@ -446,13 +463,13 @@ fn restart_ends_loans_and_leaves_buffers_to_their_holders() {
         written.fill(3);
         let unsent = written.give(1, 0..1, [0; 3]).unwrap_err();
         assert!(matches!(unsent.refused, Refused::Lost(_)));
-        let others: Vec<_> = (1..BLOCKS).map(|_| near.memory().unwrap()).collect();
-        assert_eq!(near.memory().err(), Some(Refused::Full));
+        let others: Vec<_> = (1..BLOCKS).map(|_| near.memory(SIZE).unwrap()).collect();
+        assert_eq!(near.memory(SIZE).err(), Some(Refused::Full));
         assert_eq!(unsent.buffer[..], [3; SIZE]);
         drop(unsent);
-        assert!(near.memory().is_ok());
+        assert!(near.memory(SIZE).is_ok());
         drop(others);
-        near.memory().unwrap().give(1, 0..1, [0; 3]).unwrap();
+        near.memory(SIZE).unwrap().give(1, 0..1, [0; 3]).unwrap();
         assert!(far.receive().unwrap().unwrap().memory.is_some());
     });
 }

@@ -272,6 +272,7 @@ impl Inbox {
             _ => (0, 0),
         };
         if W::USES.replies && self.has_replies {
+            self.pool.is_written(block, len);
             self.clean_block(block, cache);
         }
         self.give_back(block, len, flags, cache);

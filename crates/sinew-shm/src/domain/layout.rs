@@ -115,6 +115,8 @@ pub(super) mod statistics {
     pub const RUNG: usize = 8;
     /// Packets of the peer's that the own filter sent back.
     pub const UNWANTED: usize = 9;
+    /// Bytes that were cleared before another peer could read them.
+    pub const CLEARED: usize = 10;
 }
 
 /// Line of a state channel's control: word indices.

@@ -9,6 +9,8 @@ pub struct Memory {
     pub(super) exchange: Option<Segment>,
     /// Both sides are in this program.
     pub(super) is_local: bool,
+    /// What this side writes is all zeros.
+    pub(super) is_zeroed: bool,
 }
 
 impl Memory {
@@ -24,7 +26,15 @@ impl Memory {
             peer,
             exchange,
             is_local: false,
+            is_zeroed: false,
         }
+    }
+
+    /// The own segment and the exchange segment are new and all zeros: nothing of an earlier user is
+    /// there, which a peer is not to find, and so nothing needs to be cleared.
+    pub fn zeroed(mut self) -> Memory {
+        self.is_zeroed = true;
+        self
     }
 
     /// As [`Memory::new`], where both sides are in this program.
@@ -42,6 +52,7 @@ impl Memory {
             peer,
             exchange,
             is_local: true,
+            is_zeroed: false,
         }
     }
 
@@ -61,6 +72,7 @@ impl Memory {
             peer,
             exchange,
             is_local: true,
+            is_zeroed: false,
         };
         (memory(first, second), memory(second, first))
     }

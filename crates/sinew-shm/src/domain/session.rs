@@ -13,7 +13,9 @@ use super::identity::Identity;
 use super::layout::{self, PROBE, identity, life, session};
 use super::port::{Cache, clean, invalidate};
 use super::{Difference, Field};
-use crate::word::{PublishFence, SESSION_LOAD, SESSION_STORE, Segment, Words};
+use crate::word::{
+    CLEAR_LOOK, PublishFence, SESSION_LOAD, SESSION_STORE, Segment, Words, full_fence,
+};
 
 /// The states of a side, as they stand in its segment.
 pub(super) mod state {
@@ -196,6 +198,14 @@ impl Session {
     #[inline(always)]
     pub(super) fn is_still_up(&self, cache: &impl Cache) -> bool {
         self.is_same_pairing(cache) && self.theirs.session.at(session::STATE).get() == self.state
+    }
+
+    /// Whether what was read of the peer's until now was written in this pairing. A side that begins
+    /// another session clears what it has written after it has said so.
+    #[inline(always)]
+    pub(super) fn is_of_this_pairing(&self, cache: &impl Cache) -> bool {
+        full_fence(CLEAR_LOOK);
+        self.is_same_pairing(cache)
     }
 
     /// Whether neither side has begun another session.

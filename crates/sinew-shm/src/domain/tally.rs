@@ -9,6 +9,7 @@ pub(super) struct Tally {
     line: Words,
     violations: u32,
     rung: u32,
+    cleared: u32,
 }
 
 impl Tally {
@@ -20,6 +21,7 @@ impl Tally {
             line,
             violations: 0,
             rung: 0,
+            cleared: 0,
         })
     }
 
@@ -41,6 +43,15 @@ impl Tally {
         self.rung = self.rung.wrapping_add(1);
         self.line.at(statistics::RUNG).set(self.rung);
         true
+    }
+
+    /// Counts bytes that were cleared, so that the next peer does not find what was for another.
+    pub(super) fn count_cleared(&mut self, bytes: u32) {
+        if bytes == 0 {
+            return;
+        }
+        self.cleared = self.cleared.wrapping_add(bytes);
+        self.line.at(statistics::CLEARED).set(self.cleared);
     }
 
     /// Counts that the peer broke the protocol.

@@ -67,6 +67,11 @@ pub(crate) const RESET_STORE: Point = Point::new("reset_store", Ordering::Releas
 /// Between domains, side that found something wrong in a ring: that look before its look at the
 /// peer's session, so that a restart is not taken for a violation.
 pub(crate) const JUDGE_FENCE: Point = Point::new("judge_fence", Ordering::SeqCst);
+/// Between domains, side that begins a session: the words that say whose something is are gone before
+/// the rest of it is cleared.
+pub(crate) const CLEAR_FENCE: Point = Point::new("clear_fence", Ordering::Release);
+/// Between domains: what was read before the look whose it is. Pairs with [`CLEAR_FENCE`].
+pub(crate) const CLEAR_LOOK: Point = Point::new("clear_look", Ordering::Acquire);
 /// Session: what is opened, acknowledged or taken down happens before the word that says so.
 pub(crate) const SESSION_STORE: Point = Point::new("session_store", Ordering::Release);
 /// Session: pairs with [`SESSION_STORE`].
@@ -111,7 +116,7 @@ pub const MUTANTS: [&str; 10] = [
 
 /// The points between domains; see [`MUTANTS`].
 #[cfg(loom)]
-pub const DOMAIN_MUTANTS: [&str; 15] = [
+pub const DOMAIN_MUTANTS: [&str; 17] = [
     ENTRY_STORE.name,
     ENTRY_LOAD.name,
     SLEEP_FENCE.name,
@@ -127,11 +132,13 @@ pub const DOMAIN_MUTANTS: [&str; 15] = [
     STATE_LOAD.name,
     STATE_WRITE_FENCE.name,
     STATE_READ_FENCE.name,
+    CLEAR_FENCE.name,
+    CLEAR_LOOK.name,
 ];
 
 /// The points of message channels; see [`MUTANTS`].
 #[cfg(loom)]
-pub const MESSAGE_MUTANTS: [&str; 8] = [
+pub const MESSAGE_MUTANTS: [&str; 10] = [
     ENTRY_STORE.name,
     ENTRY_LOAD.name,
     TAKEN_STORE.name,
@@ -140,6 +147,8 @@ pub const MESSAGE_MUTANTS: [&str; 8] = [
     ANSWER_LOAD.name,
     PUBLISH_FENCE.name,
     RETURN_LOOK_FENCE.name,
+    CLEAR_FENCE.name,
+    CLEAR_LOOK.name,
 ];
 
 impl Point {
@@ -263,7 +272,8 @@ pub(crate) fn prefetch(at: core::ptr::NonNull<u8>) {
     let _ = at;
 }
 
-/// Keeps an own store before a later load of the other side's word.
+/// Keeps what lies before it before what lies behind it, as the point says: mostly an own store before a
+/// later load of the other side's word.
 #[inline(always)]
 pub(crate) fn full_fence(point: Point) {
     #[cfg(loom)]

@@ -447,6 +447,29 @@ impl BlockArea {
         unsafe { self.words.add(block as usize * self.stride as usize / 4) }
     }
 
+    /// The first `len` bytes of a block are written, by a reference or not, and are about to be shown.
+    #[inline(always)]
+    pub(crate) fn is_written(&self, block: u16, len: u32) {
+        #[cfg(loom)]
+        Span {
+            first: self.at(block),
+            len: len.min(self.size),
+            words: self.words_at(block),
+        }
+        .write_words();
+        let _ = (block, len);
+    }
+
+    /// A block that this side is about to clear, whoever still reads it: by words, which is no race.
+    pub(crate) fn for_clearing(&self, block: u16) -> Span {
+        Span {
+            first: self.at(block),
+            len: self.size,
+            #[cfg(loom)]
+            words: self.words_at(block),
+        }
+    }
+
     /// The first `len` bytes of a block, for cache maintenance.
     #[inline(always)]
     pub(crate) fn bytes(&self, block: u16, len: u32) -> (NonNull<u8>, usize) {
@@ -530,6 +553,11 @@ impl CopyArea {
         self.size as usize
     }
 
+    /// Copies: four, or none.
+    pub(crate) fn count(&self) -> u16 {
+        if self.size > 0 { 4 } else { 0 }
+    }
+
     /// A copy, for cache maintenance; copies wrap at 4.
     #[inline(always)]
     pub(crate) fn bytes(&self, copy: u16) -> (NonNull<u8>, usize) {
@@ -540,6 +568,20 @@ impl CopyArea {
     #[inline(always)]
     pub(crate) fn for_writing(&self, copy: u16) -> Span {
         self.span(copy, true)
+    }
+
+    /// A copy that this side is about to clear, whoever still reads it.
+    pub(crate) fn for_clearing(&self, copy: u16) -> Span {
+        #[cfg(loom)]
+        if let Some(blocks) = &self.blocks {
+            return blocks.for_clearing(copy & 3);
+        }
+        Span {
+            first: self.bytes(copy).0,
+            len: self.size,
+            #[cfg(loom)]
+            words: NonNull::dangling(),
+        }
     }
 
     /// A copy that this side is about to read.
@@ -699,15 +741,30 @@ impl Span {
         self.first
     }
 
-    /// Loom sees the use of the block; its bytes are plain memory.
+    /// As the other one, by the words that loom keeps beside the bytes.
     #[cfg(loom)]
     pub(crate) fn copy_to(&self, out: &mut [u8]) -> usize {
         let len = out.len().min(self.len());
-        for (at, to) in out.iter_mut().take(len).enumerate() {
-            // SAFETY: the block lives, and loom has checked that nobody writes it.
-            *to = unsafe { *self.first.add(at).as_ref() };
+        for (at, to) in out[..len].chunks_mut(4).enumerate() {
+            // SAFETY: there is one for each four bytes of the place.
+            let word = unsafe { self.words.add(at).as_ref() }.load(Ordering::Relaxed);
+            to.copy_from_slice(&word.to_ne_bytes()[..to.len()]);
         }
         len
+    }
+
+    /// Its first bytes were written through a reference: loom's words beside them are to say the same.
+    #[cfg(loom)]
+    fn write_words(&self) {
+        // SAFETY: whoever wrote them has just finished, and nobody else has them.
+        let bytes = unsafe { self.slice() };
+        for (at, bytes) in bytes.chunks(4).enumerate() {
+            let mut word = [0; 4];
+            word[..bytes.len()].copy_from_slice(bytes);
+            // SAFETY: there is one for each four bytes of the place.
+            let place = unsafe { self.words.add(at).as_ref() };
+            place.store(u32::from_ne_bytes(word), Ordering::Relaxed);
+        }
     }
 
     /// Copies from the start of `from`, the quickest way: as many bytes as both have. By words, as
@@ -727,6 +784,50 @@ impl Span {
         if let Some(front) = unsafe { self.slice_mut() }.get_mut(..from.len()) {
             front.copy_from_slice(from);
         }
+    }
+
+    /// Whether all bytes are 0.
+    pub(crate) fn is_zero(&self) -> bool {
+        (0..self.len()).all(|at| self.byte(at) == 0)
+    }
+
+    /// The first `len` of the bytes.
+    #[inline(always)]
+    pub(crate) fn up_to(&self, len: usize) -> Span {
+        Span {
+            len: self.len.min(u32::try_from(len).unwrap_or(u32::MAX)),
+            ..*self
+        }
+    }
+
+    /// Writes zeros over the first `len` bytes, by whole machine words: how many bytes.
+    ///
+    /// # Safety
+    /// This side may write the block, its memory lives, and there is no reference to it in this program
+    /// as long as this takes.
+    #[cfg(not(loom))]
+    pub(crate) unsafe fn clear(&self, len: u32) -> u32 {
+        let words = len.min(self.len).div_ceil(size_of::<usize>() as u32);
+        // SAFETY: blocks begin at a line and have whole lines, so a word that begins inside the
+        // length is aligned and ends inside the block; the words are written atomically.
+        let places: &[AtomicUsize] =
+            unsafe { core::slice::from_raw_parts(self.first.cast().as_ptr(), words as usize) };
+        for place in places {
+            place.store(0, Ordering::Relaxed);
+        }
+        words * size_of::<usize>() as u32
+    }
+
+    /// As the other one; loom keeps words and bytes apart.
+    ///
+    /// # Safety
+    /// As there.
+    #[cfg(loom)]
+    pub(crate) unsafe fn clear(&self, len: u32) -> u32 {
+        let len = len.min(self.len);
+        // SAFETY: as the caller says.
+        unsafe { self.copy_from(&std::vec![0; len as usize]) };
+        len
     }
 
     /// Copies from the start of `from` by whole aligned machine words, the last one filled up with
@@ -767,13 +868,7 @@ impl Span {
         // SAFETY: as the caller says.
         let bytes = unsafe { self.slice_mut() };
         bytes[..len].copy_from_slice(&from[..len]);
-        for (at, bytes) in from[..len].chunks(4).enumerate() {
-            let mut word = [0; 4];
-            word[..bytes.len()].copy_from_slice(bytes);
-            // SAFETY: there is one for each four bytes of the place.
-            let place = unsafe { self.words.add(at).as_ref() };
-            place.store(u32::from_ne_bytes(word), Ordering::Relaxed);
-        }
+        self.up_to(len).write_words();
         len
     }
 

@@ -135,7 +135,7 @@ impl ChannelEnd {
         let middle = start + usize::from(pool.blocks);
         let end = middle + usize::from(peer_pool.blocks);
         blocks.get_mut(start..end)?.fill(Block::NEW);
-        let outbox = Outbox::new::<W>(
+        let mut outbox = Outbox::new::<W>(
             (
                 RingWriter::new(memory.mine.ring(ours.ring, ours.ring_log2)?),
                 RingReader::new(memory.peer.ring(theirs.returns, theirs.returns_log2)?),
@@ -144,6 +144,9 @@ impl ChannelEnd {
             lines,
             (blocks, start),
         );
+        if !memory.is_zeroed {
+            outbox.soil(blocks);
+        }
         let inbox = Inbox::new(
             (
                 RingReader::new(memory.peer.ring(theirs.ring, theirs.ring_log2)?),

@@ -347,6 +347,9 @@ impl<P: Platform> End<P> {
         }
         let count = self.locked(|inner| inner.slots.as_mut().len());
         for slot in 0..count {
+            if !self.locked(|inner| inner.is_awaited(slot)) {
+                continue;
+            }
             for waits in Waits::ALL {
                 wake(self.locked(|inner| self.ready(inner, slot, waits, all)));
             }

@@ -13,7 +13,7 @@ use super::super::{Lost, Violation};
 use super::channel::{ChannelEnd, Room, Slot};
 use super::opening::{Options, Status};
 use super::platform::Platform;
-use crate::word::{JUDGE_FENCE, full_fence};
+use crate::word::{CLEAR_FENCE, JUDGE_FENCE, full_fence};
 
 pub(super) struct Inner<P: Platform> {
     pub(super) session: Session,
@@ -136,6 +136,17 @@ impl<P: Platform> Inner<P> {
         }
     }
 
+    /// Whether somebody waits on a channel.
+    pub(super) fn is_awaited(&mut self, slot: usize) -> bool {
+        let waiters = match self.slots.as_mut().get(slot).map(|slot| &slot.0) {
+            Some(Room::Queue(channel)) => &channel.waiters,
+            Some(Room::Messages(channel)) => &channel.waiters,
+            // Nobody waits for a value.
+            _ => return false,
+        };
+        waiters.iter().any(|waiters| !waiters.is_empty())
+    }
+
     /// Changes the status, and notes who may go on.
     pub(super) fn set(&mut self, status: Status) {
         self.status = status;
@@ -209,6 +220,9 @@ impl<P: Platform> Inner<P> {
                 }
                 Seen::Up { draining } => {
                     after.wake = !was_up;
+                    if is_trusted && !was_up {
+                        self.clear(cache);
+                    }
                     self.is_draining |= draining;
                     self.set(Status::Up);
                     return after;
@@ -223,7 +237,7 @@ impl<P: Platform> Inner<P> {
                         // Somebody reads a block of the peer's last life.
                         return after;
                     }
-                    self.reset(true, found, cache);
+                    self.reset((is_trusted, true), found, cache);
                     self.session.acknowledge(found, cache);
                     after.ring = true;
                 }
@@ -316,7 +330,7 @@ impl<P: Platform> Inner<P> {
         self.session.open(cache);
         // Marks of blocks that a user reads stay.
         let forget_held = !is_trusted || !self.holds();
-        self.reset(forget_held, 0, cache);
+        self.reset((is_trusted, forget_held), 0, cache);
         self.session.ready(&self.identity, cache);
         self.set(Status::Waiting);
     }
@@ -331,7 +345,12 @@ impl<P: Platform> Inner<P> {
         })
     }
 
-    pub(super) fn reset(&mut self, forget_held: bool, peer_session: u32, cache: &P::Cache) {
+    fn reset(
+        &mut self,
+        (is_trusted, forget_held): (bool, bool),
+        peer_session: u32,
+        cache: &P::Cache,
+    ) {
         let me = self.session.me();
         for slot in 0..self.slots.as_mut().len() {
             if P::USES.messages
@@ -353,6 +372,27 @@ impl<P: Platform> Inner<P> {
                 .inbox
                 .reset(peer_session, blocks, forget_held, cache);
             channel.inbox.clean_control(cache);
+        }
+        // Of a trusted peer views may be left, until it has acknowledged this session.
+        if !is_trusted {
+            self.clear(cache);
+        }
+    }
+
+    /// Clears what was written into own blocks in an earlier pairing.
+    fn clear(&mut self, cache: &P::Cache) {
+        // Whoever copies from there looks at the session afterwards.
+        full_fence(CLEAR_FENCE);
+        for slot in 0..self.slots.as_mut().len() {
+            if P::USES.messages
+                && let Some((channel, books)) = self.messages(slot)
+            {
+                channel.clear(books, cache);
+            }
+            if let Some((channel, books)) = self.channel(slot) {
+                let cleared = channel.outbox.clear(books, cache);
+                channel.tally.count_cleared(cleared);
+            }
         }
     }
 

@@ -1,19 +1,23 @@
 //! The side that is asked: messages that come in, and calls of the peer's that are open.
 //!
 //! A book for each place of the peer's calls, in private memory: held (open, `len` is its token) or
-//! free. A peer that opens more calls than it may, or one twice, breaks the protocol, and so does one
+//! free. Somebody may write the answer in a block of this side, also when the pairing is over: then `next`
+//! is `WRITTEN`, and nobody else writes there. A peer that opens more calls than it may, or one twice, breaks the protocol, and so does one
 //! whose message has memory beyond its block.
 
 use super::super::Violation;
-use super::super::books::{Block, State};
+use super::super::books::{Block, NONE, State};
 use super::super::layout::{CALL, LEND, LEND_MUT, MOVE, SCALAR, answer, line, message};
 use super::super::port::{Cache, clean, invalidate};
 use super::super::ring::{passes, tag};
 use super::place;
 use crate::word::{
-    ANSWER_STORE, BlockArea, ENTRY_LOAD, LineArea, PublishFence, RESET_STORE, RETURN_LOOK_FENCE,
-    Span, TAKEN_STORE, Words,
+    ANSWER_STORE, BlockArea, CLEAR_FENCE, CLEAR_LOOK, ENTRY_LOAD, LineArea, PublishFence,
+    RESET_STORE, RETURN_LOOK_FENCE, Span, TAKEN_STORE, Words, full_fence,
 };
+
+/// In `next` of the book on a place: somebody writes the answer.
+const WRITTEN: u16 = 0;
 
 /// A message that came in.
 pub(in crate::domain) struct Asked {
@@ -40,6 +44,8 @@ pub(in crate::domain) struct Answering {
     pub(super) answer_in: BlockArea,
     /// The pool is the exchange segment's, which both sides write.
     pub(super) is_shared: bool,
+    /// Who had the memory before is not known.
+    pub(super) is_soiled: bool,
     /// Where the books on the peer's calls begin.
     pub(super) first: usize,
     pub(super) tag: u32,
@@ -51,28 +57,64 @@ pub(in crate::domain) struct Answering {
 }
 
 impl Answering {
-    /// Begins a session.
+    /// Begins a session. Bytes that were cleared.
     pub(super) fn reset(
         &mut self,
         (me, peer): (u32, u32),
         books: &mut [Block],
         cache: &impl Cache,
-    ) {
+    ) -> u32 {
         (self.tag, self.peer_tag) = (tag(me), tag(peer));
         (self.taken, self.rung) = (0, 0);
-        for call in 0..self.places {
-            if let Some(book) = books.get_mut(self.first + usize::from(call)) {
-                book.state = State::Free;
-            }
-        }
         for call in 0..self.answers.count() {
             let line = self.answers.line(call);
             line.at(answer::TOKEN).store(0, RESET_STORE);
+            let book = match call < u32::from(self.places) {
+                true => books.get_mut(self.first + call as usize),
+                false => None,
+            };
+            if let Some(book) = book {
+                book.state = State::Free;
+            }
+            line.at(answer::STATUS).store(0, RESET_STORE);
             clean(&line, cache);
         }
+        // Whoever reads them looks at the status afterwards.
+        full_fence(CLEAR_FENCE);
+        let mut used = 0u32;
+        for call in 0..self.places {
+            let book = books.get_mut(self.first + usize::from(call));
+            let is_used = book.is_some_and(|book| core::mem::take(&mut book.len) != 0);
+            if is_used || self.is_soiled {
+                let line = self.answers.line(call.into());
+                (0..5).for_each(|word| line.at(answer::WORDS + word).set(0));
+                clean(&line, cache);
+                used = used.wrapping_add(1);
+            }
+        }
+        self.is_soiled = false;
         self.control.at(message::WAKE_MESSAGES).set(u32::MAX);
         self.control.at(message::TAKEN).store(0, RESET_STORE);
         clean(&self.control, cache);
+        used * 4 * 5
+    }
+
+    /// Clears what was answered in own blocks, so that the next peer does not find what was for another:
+    /// how many bytes. No view of them is left with a peer that is trusted.
+    #[cold]
+    pub(super) fn clear(&self, books: &mut [Block], cache: &impl Cache) -> u32 {
+        let mut cleared = 0u32;
+        if self.is_shared {
+            return cleared;
+        }
+        for call in 0..self.answer_in.count() {
+            let book = books.get_mut(self.first + usize::from(call));
+            // Who writes there since before does so until he drops it.
+            if let Some(book) = book.filter(|book| book.next == NONE) {
+                cleared = cleared.wrapping_add(book.clear(&self.answer_in, call, cache));
+            }
+        }
+        cleared
     }
 
     /// Takes up one message; whether the peer is to be rung because there is room for another.
@@ -95,15 +137,18 @@ impl Answering {
         let line = self.messages.for_reading(self.taken);
         // The line may have been fetched before its other words were there.
         invalidate(&line, cache);
-        let kind = line.at(line::KIND).get();
-        let token = line.at(line::TOKEN).get();
         let mut asked = Asked {
-            kind: kind & 0xFFFF,
+            kind: SCALAR,
             opcode: line.at(line::OPCODE).get(),
             words: core::array::from_fn(|index| line.at(line::WORDS + index).get()),
-            token,
+            token: line.at(line::TOKEN).get(),
             memory: Span::EMPTY,
         };
+        let token = asked.token;
+        // A peer that begins anew clears first this and then the others.
+        full_fence(CLEAR_LOOK);
+        let kind = line.at(line::KIND).get();
+        asked.kind = kind & 0xFFFF;
         let from = self.taken;
         self.taken = from.wrapping_add(1);
         self.control
@@ -170,12 +215,43 @@ impl Answering {
 
     /// Where the answer to an open call with memory is to be written; `None` where there is no such
     /// call.
-    pub(in crate::domain) fn answer_in(&self, books: &mut [Block], token: u32) -> Option<Span> {
+    pub(in crate::domain) fn answer_in(
+        &self,
+        books: &mut [Block],
+        (token, is_writer): (u32, bool),
+        len: usize,
+    ) -> Option<Span> {
         let call = place(token);
-        let book = books.get(self.first + usize::from(call))?;
+        let book = books.get_mut(self.first + usize::from(call))?;
         let is_open =
             call < self.answer_in.count() && book.state == State::Held && book.len == token;
-        is_open.then(|| self.answer_in.for_writing(call))
+        let is_written = book.next != NONE;
+        if !is_open || is_written != is_writer || len > self.answer_in.size() as usize {
+            return None;
+        }
+        book.next = WRITTEN;
+        book.soil(len as u32);
+        Some(self.answer_in.for_writing(call).up_to(len))
+    }
+
+    /// Who wrote an answer does so no more. Bytes that were cleared, because it was for an earlier
+    /// peer.
+    #[cold]
+    pub(in crate::domain) fn end_writing(
+        &self,
+        books: &mut [Block],
+        call: u16,
+        is_live: bool,
+        cache: &impl Cache,
+    ) -> u32 {
+        let Some(book) = books.get_mut(self.first + usize::from(call)) else {
+            return 0;
+        };
+        book.next = NONE;
+        match is_live || self.is_shared {
+            true => 0,
+            false => book.clear(&self.answer_in, call, cache),
+        }
     }
 
     /// Shows the peer what was written into the memory of an answer.
@@ -186,6 +262,7 @@ impl Answering {
             (LEND_MUT, [offset, len, ..]) => offset.saturating_add(*len),
             _ => return,
         };
+        self.answer_in.is_written(call, len);
         let (at, bytes) = self.answer_in.bytes(call, len);
         cache.clean(at, bytes);
     }

@@ -13,8 +13,8 @@ use super::super::port::{Cache, clean, invalidate};
 use super::super::ring::{passes, tag};
 use super::place;
 use crate::word::{
-    ANSWER_LOAD, BlockArea, ENTRY_STORE, LineArea, PUBLISH_FENCE, PublishFence, RESET_STORE, Span,
-    TAKEN_LOAD, Words,
+    ANSWER_LOAD, BlockArea, CLEAR_FENCE, CLEAR_LOOK, ENTRY_STORE, LineArea, PUBLISH_FENCE,
+    PublishFence, RESET_STORE, Span, TAKEN_LOAD, Words, full_fence,
 };
 
 /// What came back: what the answer says, and its words.
@@ -47,6 +47,8 @@ pub(in crate::domain) struct Calling {
     pub(super) answered_in: BlockArea,
     /// The pool is the exchange segment's, which both sides write.
     pub(super) is_shared: bool,
+    /// Who had the memory before is not known.
+    pub(super) is_soiled: bool,
     /// Where the books on calls begin.
     pub(super) first: usize,
     pub(super) tag: u32,
@@ -63,32 +65,68 @@ pub(in crate::domain) struct Calling {
 }
 
 impl Calling {
-    /// Begins a session: no message is under way, and no call is open.
+    /// Begins a session: no message is under way, and no call is open. Bytes that were cleared.
     pub(super) fn reset(
         &mut self,
         (me, peer): (u32, u32),
         books: &mut [Block],
         cache: &impl Cache,
-    ) {
+    ) -> u32 {
+        let count = self.messages.count();
+        let used = if self.is_soiled {
+            count
+        } else {
+            self.sent.min(count)
+        };
+        self.is_soiled = false;
         (self.tag, self.peer_tag) = (tag(me), tag(peer));
         (self.sent, self.taken, self.epoch) = (0, 0, 0);
         (self.free, self.free_memory) = (NONE, NONE);
         for call in (0..self.places).rev() {
             let book = books.get(self.first + usize::from(call));
             // What somebody holds is his until he drops it, also in the next session.
-            if book.is_some_and(|book| book.state != State::Held) {
+            if book.is_some_and(|book| !matches!(book.state, State::Held | State::Stale)) {
                 self.free(books, call);
             }
         }
-        for position in 0u32..self.messages.count() {
+        for position in 0..count {
             let line = self.messages.line(position);
             line.at(line::KIND).store(0, RESET_STORE);
-            let last_lap = position.wrapping_add(1).wrapping_sub(self.messages.count());
+            let last_lap = position.wrapping_add(1).wrapping_sub(count);
             line.at(line::SEQUENCE).store(last_lap, RESET_STORE);
+            clean(&line, cache);
+        }
+        // Whoever reads them looks at the kind afterwards.
+        full_fence(CLEAR_FENCE);
+        for position in 0..used {
+            let line = self.messages.line(position);
+            (line::OPCODE..line::WORDS + 5).for_each(|word| line.at(word).set(0));
             clean(&line, cache);
         }
         self.control.at(message::WAKE_ANSWERS).set(0);
         self.control.at(message::WAKE_TAKEN).set(u32::MAX);
+        used * 4 * (line::WORDS + 5 - line::OPCODE) as u32
+    }
+
+    /// Clears what was written into free blocks, so that the next peer does not find what was for
+    /// another: how many bytes. No view of them is left, here or with a peer that is trusted.
+    #[cold]
+    pub(super) fn clear(&self, books: &mut [Block], cache: &impl Cache) -> u32 {
+        let mut cleared = 0u32;
+        for call in 0..self.pool.count() {
+            let Some(book) = self.place(books, call) else {
+                continue;
+            };
+            match book.state {
+                State::Free => {
+                    cleared = cleared.wrapping_add(book.clear(&self.pool, call, cache));
+                }
+                // Its holder may still write.
+                State::Held => book.state = State::Stale,
+                _ => {}
+            }
+        }
+        cleared
     }
 
     /// Sends a message, and opens a call where an answer is asked for: its token, 0 without one.
@@ -166,9 +204,10 @@ impl Calling {
     pub(in crate::domain) fn hold(
         &mut self,
         books: &mut [Block],
+        len: usize,
         cache: &impl Cache,
     ) -> Result<(u16, Span), Denied> {
-        if self.pool.count() == 0 {
+        if self.pool.count() == 0 || len > self.pool.size() as usize {
             return Err(Denied::TooLarge);
         }
         if self.free_memory == NONE {
@@ -177,8 +216,9 @@ impl Calling {
         let call = self.free_memory;
         let book = self.place(books, call).ok_or(Denied::Full)?;
         book.state = State::Held;
+        book.soil(len as u32);
         self.free_memory = book.next;
-        Ok((call, self.pool.for_writing(call)))
+        Ok((call, self.pool.for_writing(call).up_to(len)))
     }
 
     /// Opens the call of a message with memory, which its sender has held until now.
@@ -205,17 +245,30 @@ impl Calling {
         // Where the peer answers in the block, nothing of it stays in this side's cache: written
         // back later, it would go over the answer.
         let is_answered = self.is_shared && asking.kind == LEND_MUT;
+        if is_answered {
+            book.soil(pool.size());
+        }
+        pool.is_written(call, end);
         let (at, bytes) = pool.bytes(call, if is_answered { pool.size() } else { end });
         cache.clean(at, bytes);
         Ok(token)
     }
 
-    /// Frees a place that somebody has held.
-    pub(in crate::domain) fn let_go(&mut self, books: &mut [Block], call: u16) {
-        let book = self.place(books, call);
-        if book.is_some_and(|book| book.state == State::Held) {
-            self.free(books, call);
-        }
+    /// Frees a place that somebody has held. How many bytes were cleared, because it was taken in an
+    /// earlier pairing.
+    pub(in crate::domain) fn let_go(
+        &mut self,
+        books: &mut [Block],
+        call: u16,
+        cache: &impl Cache,
+    ) -> u32 {
+        let cleared = match self.place(books, call) {
+            Some(book) if book.state == State::Held => 0,
+            Some(book) if book.state == State::Stale => book.clear(&self.pool, call, cache),
+            _ => return 0,
+        };
+        self.free(books, call);
+        cleared
     }
 
     /// A place that somebody holds, for writing.
@@ -296,15 +349,15 @@ impl Calling {
         let line = self.answers.for_reading(u32::from(place(token)));
         // The line may have been fetched before its other words were there.
         invalidate(&line, cache);
+        let words = core::array::from_fn(|index| line.at(answer::WORDS + index).get());
+        // A peer that begins anew clears first this and then the words.
+        full_fence(CLEAR_LOOK);
         let said = line.at(answer::STATUS).get();
         if said & 0xFFFF_0000 != self.peer_tag {
             return Err(Violation::Session);
         }
         let [status, ..] = said.to_le_bytes();
-        Ok(Some(Answered {
-            status,
-            words: core::array::from_fn(|index| line.at(answer::WORDS + index).get()),
-        }))
+        Ok(Some(Answered { status, words }))
     }
 
     /// The bytes of an answer in memory that was taken up; a violation where they are not inside of

@@ -47,7 +47,18 @@ impl MessageEnd {
         let (places, peer_places) = (channel.places(role), channel.places(role.peer()));
         let middle = start + usize::from(places);
         let end = middle + usize::from(peer_places);
-        books.get_mut(start..end)?.fill(Block::NEW);
+        let books = books.get_mut(start..end)?;
+        books.fill(Block::NEW);
+        if !memory.is_zeroed {
+            // Whoever had the memory before may have written all of it.
+            let (own, foreign) = books.split_at_mut_checked(usize::from(places))?;
+            let soil = |books: &mut [Block], pool: Pool| {
+                let books = books.iter_mut().take(usize::from(pool.blocks));
+                books.for_each(|book| book.soil(pool.size));
+            };
+            soil(own, channel.pool(role));
+            soil(foreign, channel.pool(role.peer()));
+        }
         let (pool, peer_pool) = (channel.pool(role), channel.pool(role.peer()));
         let area = |segment: &Segment, at: u32, stride: u32, pool: Pool| match pool.blocks {
             0 => Some(BlockArea::NONE),
@@ -83,6 +94,7 @@ impl MessageEnd {
                 pool: own_pool,
                 answered_in,
                 is_shared: channel.replies,
+                is_soiled: !memory.is_zeroed,
                 first: start,
                 tag: 0,
                 peer_tag: 0,
@@ -101,6 +113,7 @@ impl MessageEnd {
                 pool: foreign_pool,
                 answer_in,
                 is_shared: channel.replies,
+                is_soiled: !memory.is_zeroed,
                 first: middle,
                 tag: 0,
                 peer_tag: 0,
@@ -125,13 +138,23 @@ impl MessageEnd {
         if forget_views {
             self.views = 0;
         }
-        self.calling.reset(sessions, books, cache);
-        self.answering.reset(sessions, books, cache);
+        let calls = self.calling.reset(sessions, books, cache);
+        let answers = self.answering.reset(sessions, books, cache);
+        self.tally.count_cleared(calls.wrapping_add(answers));
         self.tally.reset_rings();
         for count in [statistics::SENT, statistics::RECEIVED] {
             self.tally.line().at(count).set(0);
         }
         clean(&self.control, cache);
+    }
+
+    /// Clears what was written into blocks, so that the next peer does not find what was for another.
+    /// No view of them is left with a peer that is trusted.
+    #[cold]
+    pub(in crate::domain) fn clear(&mut self, books: &mut [Block], cache: &impl Cache) {
+        let calls = self.calling.clear(books, cache);
+        let answers = self.answering.clear(books, cache);
+        self.tally.count_cleared(calls.wrapping_add(answers));
     }
 
     /// See [`Calling::send`].
@@ -186,7 +209,7 @@ impl MessageEnd {
                 Ok(Some((answered, bytes)))
             }
             Err(violation) => {
-                self.calling.let_go(books, call);
+                self.calling.let_go(books, call, cache);
                 Err(violation)
             }
         }

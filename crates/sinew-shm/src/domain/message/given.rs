@@ -29,6 +29,7 @@ pub struct Given<R: EndRef> {
     kind: u32,
     valid: Range<usize>,
     bytes: Span,
+    is_writer: bool,
 }
 
 impl<R: EndRef> Given<R> {
@@ -45,6 +46,7 @@ impl<R: EndRef> Given<R> {
             kind,
             valid: offset..offset.wrapping_add(len as usize),
             bytes,
+            is_writer: false,
         }
     }
 
@@ -95,32 +97,36 @@ impl<R: EndRef> Given<R> {
         is_trusted.then(bytes)?.get(self.valid.clone())
     }
 
-    /// The whole block for the answer, in which the bytes that came stand where they stood: as if the
-    /// sender's memory were changed in place. Without replies in the channel they are copied. `None`
-    /// where no answer in memory is asked for, or the pairing is over.
+    /// The block for the answer up to the end of what came, which stands there where it stood: as if the
+    /// sender's memory were changed in place. Without replies in the channel it is copied. `None` as
+    /// for [`Given::blank`].
     #[inline]
     pub fn in_place(&mut self) -> Option<&mut [u8]> {
         let (bytes, valid) = (self.bytes, self.valid.clone());
         let is_same = |place: &[u8]| core::ptr::eq(place.as_ptr(), bytes.first().as_ptr());
-        let place = self.blank()?;
+        let place = self.blank(valid.end)?;
         if !is_same(place) {
             bytes.copy_range(valid.start, place.get_mut(valid)?);
         }
         Some(place)
     }
 
-    /// The whole block for the answer, with whatever stands in it. `None` as for [`Given::in_place`].
+    /// The first `len` bytes of the block for the answer, with whatever stands there. `None` where no
+    /// answer in memory is asked for, the block is smaller ([`Messages::memory_sizes`]), the pairing is
+    /// over, or somebody writes there still who answers to an earlier peer.
     #[inline]
-    pub fn blank(&mut self) -> Option<&mut [u8]> {
+    pub fn blank(&mut self, len: usize) -> Option<&mut [u8]> {
         if self.kind != LEND_MUT {
             return None;
         }
         let Messages { end, slot, pairing } = &self.channel;
-        let place = end.answer_memory(*slot, *pairing, self.token)?;
-        // SAFETY: the block for the answer belongs to this open call, and its one message is this one:
-        // a block of the own segment, or the one that was lent, in the exchange segment, which only a
-        // trusted peer shares and does not touch before the answer. `&mut self` keeps every other view
-        // away.
+        let writer = (self.token, self.is_writer);
+        let place = end.answer_memory(*slot, *pairing, writer, len)?;
+        self.is_writer = true;
+        // SAFETY: the block for the answer belongs to this open call, and this is its one writer until
+        // it is dropped, whatever becomes of the pairing: a block of the own segment, or the one that
+        // was lent, in the exchange segment, which only a trusted peer shares and does not touch before
+        // the answer. `&mut self` keeps every other view away.
         Some(unsafe { place.slice_mut() })
     }
 
@@ -153,7 +159,8 @@ impl<R: EndRef> Given<R> {
     fn say(mut self, status: u8, words: &[u32]) -> bool {
         let token = core::mem::take(&mut self.token);
         let Messages { end, slot, pairing } = &self.channel;
-        end.answer_message(*slot, *pairing, (token, self.kind), (status, words))
+        let given = (token, self.kind, self.is_writer);
+        end.answer_message(*slot, *pairing, given, (status, words))
     }
 }
 
@@ -165,7 +172,8 @@ impl<R: EndRef> Drop for Given<R> {
                 _ => status::DROPPED,
             };
             let Messages { end, slot, pairing } = &self.channel;
-            end.answer_message(*slot, *pairing, (self.token, self.kind), (said, &[]));
+            let given = (self.token, self.kind, self.is_writer);
+            end.answer_message(*slot, *pairing, given, (said, &[]));
         }
     }
 }

@@ -144,12 +144,12 @@ impl<R: EndRef> Messages<R> {
         })
     }
 
-    /// Memory for a message, to be written where it leaves from: a block of the channel's, as it was
-    /// left by its last message. [`Refused::Full`] where all are under way, [`Refused::TooLarge`] where
-    /// the channel has none for this side.
+    /// Memory for a message of up to `len` bytes, to be written where it leaves from: the beginning of
+    /// a block of the channel's, as its last message has left it. [`Refused::Full`] where all are under
+    /// way, [`Refused::TooLarge`] where the channel's blocks are smaller, or this side has none.
     #[inline]
-    pub fn memory(&self) -> Result<Buffer<R>, Refused> {
-        let (place, bytes) = self.end.hold_memory(self.slot, self.pairing)?;
+    pub fn memory(&self, len: usize) -> Result<Buffer<R>, Refused> {
+        let (place, bytes) = self.end.hold_memory(self.slot, self.pairing, len)?;
         Ok(Buffer::new(self.clone(), place, bytes))
     }
 
@@ -317,7 +317,7 @@ impl<R: EndRef> Answer<R> {
     fn say(mut self, status: u8, words: &[u32]) -> bool {
         let token = core::mem::take(&mut self.token);
         let Messages { end, slot, pairing } = &self.channel;
-        end.answer_message(*slot, *pairing, (token, CALL), (status, words))
+        end.answer_message(*slot, *pairing, (token, CALL, false), (status, words))
     }
 }
 
@@ -325,7 +325,12 @@ impl<R: EndRef> Drop for Answer<R> {
     fn drop(&mut self) {
         if self.token != 0 {
             let Messages { end, slot, pairing } = &self.channel;
-            end.answer_message(*slot, *pairing, (self.token, CALL), (status::DROPPED, &[]));
+            end.answer_message(
+                *slot,
+                *pairing,
+                (self.token, CALL, false),
+                (status::DROPPED, &[]),
+            );
         }
     }
 }

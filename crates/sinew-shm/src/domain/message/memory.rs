@@ -7,7 +7,7 @@
 //! ```compile_fail,E0382
 //! # use sinew_shm::domain::{EndRef, Messages, Refused};
 //! fn lend<R: EndRef>(messages: &Messages<R>) -> Result<(), Refused> {
-//!     let mut buffer = messages.memory()?;
+//!     let mut buffer = messages.memory(53)?;
 //!     let loan = buffer.lend_mut(1, 0..53, [0; 3])?;
 //!     buffer[0] = 1;
 //!     drop(loan);
@@ -18,7 +18,7 @@
 //! ```compile_fail,E0505
 //! # use sinew_shm::domain::{EndRef, Messages, Refused};
 //! fn keep<R: EndRef>(messages: &Messages<R>) -> Result<u8, Refused> {
-//!     let mut buffer = messages.memory()?;
+//!     let mut buffer = messages.memory(53)?;
 //!     let view = &mut buffer[..];
 //!     let loan = buffer.lend(1, 0..53, [0; 3])?;
 //!     view[0] = 1;
@@ -163,6 +163,7 @@ impl<R: EndRef> Buffer<R> {
                 Ok(Loan {
                     hold: self.hold,
                     kind,
+                    own: self.bytes,
                 })
             }
             Err(refused) => Err(Unsent {
@@ -215,6 +216,8 @@ impl<R: EndRef> DerefMut for Buffer<R> {
 pub struct Loan<R: EndRef> {
     hold: Hold<R>,
     kind: u32,
+    /// What was lent.
+    own: Span,
 }
 
 impl<R: EndRef> Loan<R> {
@@ -247,6 +250,7 @@ impl<R: EndRef> Loan<R> {
                 false => 0..0,
             },
             bytes,
+            own: self.own,
         }))
     }
 
@@ -265,6 +269,7 @@ pub struct Returned<R: EndRef> {
     pub words: [u32; 5],
     valid: Range<usize>,
     bytes: Span,
+    own: Span,
 }
 
 impl<R: EndRef> Returned<R> {
@@ -298,7 +303,7 @@ impl<R: EndRef> Returned<R> {
         is_trusted.then(bytes)?.get(self.valid.clone())
     }
 
-    /// The memory for the next message.
+    /// The memory for the next message: as much as before.
     pub fn into_buffer(self) -> Buffer<R> {
         let Hold { channel, place, .. } = &self.hold;
         let bytes =
@@ -307,6 +312,7 @@ impl<R: EndRef> Returned<R> {
                 .reuse_memory(channel.slot, channel.pairing, *place, self.hold.has_view);
         let mut hold = self.hold;
         hold.has_view = false;
+        let bytes = bytes.up_to(self.own.len());
         Buffer { hold, bytes }
     }
 }

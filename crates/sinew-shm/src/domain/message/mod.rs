@@ -36,6 +36,6 @@ pub(super) mod status {
 }
 
 /// The place in a token.
-fn place(token: u32) -> u16 {
+pub(super) fn place(token: u32) -> u16 {
     token as u16
 }

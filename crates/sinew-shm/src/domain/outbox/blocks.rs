@@ -24,7 +24,8 @@ impl Outbox {
         if min > pool.size() as usize {
             return Err(self.is_too_large());
         }
-        let block = self.pop::<W>(books, reserve, State::Held, cache)?;
+        // Whoever has the block may write all of it.
+        let block = self.pop::<W>(books, reserve, (State::Held, pool.size()), cache)?;
         Ok((block, pool.for_writing(block)))
     }
 
@@ -34,7 +35,7 @@ impl Outbox {
         &mut self,
         books: &mut [Block],
         reserve: u16,
-        state: State,
+        (state, written): (State, u32),
         cache: &W::Cache,
     ) -> Result<u16, Denied> {
         if W::Cache::PREFETCHES && self.is_large && self.lent > 0 {
@@ -48,6 +49,7 @@ impl Outbox {
         let book = self.own_book(books, block).ok_or(Denied::Full)?;
         self.free_line.0 = book.next;
         book.state = state;
+        book.soil(written);
         self.free = self.free.wrapping_sub(1);
         Ok(block)
     }
@@ -109,14 +111,62 @@ impl Outbox {
         Denied::TooLarge
     }
 
-    /// Takes a taken block back unsent. `false` where it was none.
-    pub(in crate::domain) fn cancel<W: Ways>(&mut self, books: &mut [Block], block: u16) -> bool {
+    /// Takes a taken block back unsent. How many bytes were cleared, because it was taken in an earlier
+    /// pairing.
+    pub(in crate::domain) fn cancel<W: Ways>(
+        &mut self,
+        books: &mut [Block],
+        block: u16,
+        cache: &W::Cache,
+    ) -> u32 {
         let state = self.book(books, block).map(|book| book.state);
-        let held = matches!(state, Some(State::Held));
-        if held {
+        if matches!(state, Some(State::Held | State::Stale)) {
             self.free::<W>(books, block);
         }
-        held
+        match state {
+            Some(State::Stale) => self.clear_block(books, block, cache),
+            _ => 0,
+        }
+    }
+
+    /// Clears what was written into free blocks, so that the next peer does not find what was for
+    /// another: how many bytes. No view of them is left, here or with a peer that is trusted.
+    #[cold]
+    pub(in crate::domain) fn clear(&mut self, books: &mut [Block], cache: &impl Cache) -> u32 {
+        let mut cleared = 0u32;
+        for block in 0..self.pool.count() {
+            let Some(book) = self.book(books, block) else {
+                continue;
+            };
+            match book.state {
+                State::Free => {
+                    cleared = cleared.wrapping_add(self.clear_block(books, block, cache));
+                }
+                // Its holder may still write.
+                State::Held => book.state = State::Stale,
+                _ => {}
+            }
+        }
+        cleared
+    }
+
+    #[cold]
+    fn clear_block(&mut self, books: &mut [Block], block: u16, cache: &impl Cache) -> u32 {
+        let pool = self.pool;
+        match self.book(books, block) {
+            Some(book) => book.clear(&pool, block, cache),
+            None => 0,
+        }
+    }
+
+    /// All blocks may have been written, by an earlier user of the memory.
+    pub(in crate::domain) fn soil(&mut self, books: &mut [Block]) {
+        let size = self.pool.size();
+        for block in 0..self.pool.count() {
+            if let Some(book) = self.book(books, block) {
+                book.soil(size);
+            }
+        }
     }
 
     /// Blocks that can be taken without a look at the returns.

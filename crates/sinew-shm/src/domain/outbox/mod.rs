@@ -150,7 +150,7 @@ impl Outbox {
         cache: &W::Cache,
     ) -> Result<bool, Denied> {
         if len > self.pool.size() as usize {
-            self.cancel::<W>(books, block);
+            self.cancel::<W>(books, block, cache);
             return Err(Denied::TooLarge);
         }
         let len = len as u32;
@@ -186,7 +186,12 @@ impl Outbox {
         if packet.len() > pool.size() as usize {
             return Err(self.is_too_large());
         }
-        let block = self.pop::<W>(books, reserve, State::Lent, cache)?;
+        let written = match W::USES.replies && self.has_replies {
+            // By the peer, for an answer.
+            true => pool.size(),
+            false => packet.len() as u32,
+        };
+        let block = self.pop::<W>(books, reserve, (State::Lent, written), cache)?;
         if W::USES.filters && self.filter.is_set() && !self.is_wanted(packet, cache) {
             self.free::<W>(books, block);
             return Ok((false, self.flush::<W>(fence, cache)));
@@ -207,6 +212,7 @@ impl Outbox {
         // back later, it would go over the answer.
         let is_answered = W::USES.replies && self.has_replies;
         let written = if is_answered { self.size() } else { len };
+        self.pool.is_written(block, len);
         let (at, bytes) = self.pool.bytes(block, written);
         cache.clean(at, bytes);
         let entry = Entry {

@@ -21,8 +21,8 @@ use super::super::plan::ChannelPlan;
 use super::super::port::{Cache, clean, invalidate};
 use super::super::tally::Tally;
 use crate::word::{
-    CopyArea, RESET_STORE, STATE_LOAD, STATE_READ_FENCE, STATE_STORE, STATE_WRITE_FENCE, Segment,
-    Words, full_fence,
+    CLEAR_FENCE, CopyArea, RESET_STORE, STATE_LOAD, STATE_READ_FENCE, STATE_STORE,
+    STATE_WRITE_FENCE, Segment, Words, full_fence,
 };
 
 /// Each pair begins with its other copy.
@@ -42,6 +42,9 @@ pub(in crate::domain) struct StateEnd {
     latest: [u16; 2],
     /// The number of the latest value as it stands in the own words `pairs`, with the bit.
     number: u32,
+    /// The copies may hold something before the first value is set.
+    is_soiled: bool,
+    tally: Tally,
 }
 
 impl StateEnd {
@@ -58,8 +61,6 @@ impl StateEnd {
             0 => Some(CopyArea::NONE),
             _ => segment.copies(parts.pool, parts.stride, pool.size),
         };
-        // Nothing is counted, and what an earlier user of this segment counted is not left there.
-        Tally::new(memory, ours.statistics)?;
         Some(StateEnd {
             id: channel.id,
             priority: channel.priority,
@@ -70,6 +71,8 @@ impl StateEnd {
             theirs: memory.peer.words(theirs.control)?,
             latest: FIRST_COPIES,
             number: state::IS_SET,
+            is_soiled: !memory.is_zeroed,
+            tally: Tally::new(memory, ours.statistics)?,
         })
     }
 
@@ -80,6 +83,8 @@ impl StateEnd {
 
     /// Begins a session: there is no value yet. A reader that finds this finds the new session too.
     pub(in crate::domain) fn reset(&mut self, cache: &impl Cache) {
+        let is_dirty = self.is_soiled || self.number != state::IS_SET;
+        self.is_soiled = false;
         (self.latest, self.number) = (FIRST_COPIES, state::IS_SET);
         self.control.at(state::LATEST).store(0, RESET_STORE);
         self.control.at(state::READING).set(0);
@@ -87,6 +92,28 @@ impl StateEnd {
             self.control.at(state::PAIRS + pair).store(0, RESET_STORE);
         }
         clean(&self.control, cache);
+        if is_dirty {
+            // Whoever copies from there looks at the session, or at the pair, afterwards.
+            full_fence(CLEAR_FENCE);
+            self.clear(cache);
+        }
+    }
+
+    /// Clears the copies that hold something, so that the next peer does not find what was for another.
+    #[cold]
+    fn clear(&mut self, cache: &impl Cache) {
+        for copy in 0..self.mine.count() {
+            let span = self.mine.for_clearing(copy);
+            if span.is_zero() {
+                continue;
+            }
+            // SAFETY: only this side writes here, and nobody has a reference to it: both sides and
+            // observers read by atomic words.
+            let cleared = unsafe { span.clear(self.mine.size() as u32) };
+            let (at, len) = self.mine.bytes(copy);
+            cache.clean(at, len);
+            self.tally.count_cleared(cleared);
+        }
     }
 
     /// Makes this the own value. `None` where this side has none, or one of another size.

@@ -3,7 +3,7 @@
 use core::task::Waker;
 
 use super::super::super::layout::MOVE;
-use super::super::super::message::{Answered, Asked, Asking, MessageEnd};
+use super::super::super::message::{Answered, Asked, Asking, MessageEnd, place};
 use super::super::super::port::Doorbell;
 use super::super::super::{Lost, Refused};
 use super::super::End;
@@ -94,7 +94,7 @@ impl<P: Platform> End<P> {
         &self,
         slot: u16,
         pairing: u32,
-        (token, kind): (u32, u32),
+        (token, kind, is_writer): (u32, u32, bool),
         answer: (u8, &[u32]),
     ) -> bool {
         let ring = self.locked(|inner| {
@@ -105,6 +105,11 @@ impl<P: Platform> End<P> {
             // Of a trusted peer the views are counted until they are gone.
             if kind >= MOVE && (is_live || self.is_trusted) {
                 channel.views = channel.views.saturating_sub(1);
+            }
+            if is_writer {
+                let (answering, cache) = (&channel.answering, &self.cache);
+                let cleared = answering.end_writing(books, place(token), is_live, cache);
+                channel.tally.count_cleared(cleared);
             }
             if !can_answer {
                 return None;
@@ -184,13 +189,14 @@ impl<P: Platform> End<P> {
         &self,
         slot: u16,
         pairing: u32,
+        len: usize,
     ) -> Result<(u16, Span), Refused> {
         let held = self.locked(|inner| {
             if inner.sendable != pairing {
                 return Err(Slow::Look);
             }
             let (channel, books) = inner.messages(usize::from(slot)).ok_or(Slow::Look)?;
-            Ok(channel.calling.hold(books, &self.cache)?)
+            Ok(channel.calling.hold(books, len, &self.cache)?)
         });
         held.map_err(|slow| self.refused(slot, pairing, slow))
     }
@@ -201,7 +207,8 @@ impl<P: Platform> End<P> {
         wake(self.locked(|inner| {
             let is_live = inner.live == pairing;
             if let Some((channel, books)) = inner.messages(usize::from(slot)) {
-                channel.calling.let_go(books, call);
+                let cleared = channel.calling.let_go(books, call, &self.cache);
+                channel.tally.count_cleared(cleared);
                 if view && (is_live || self.is_trusted) {
                     channel.views = channel.views.saturating_sub(1);
                 }
@@ -230,20 +237,22 @@ impl<P: Platform> End<P> {
         })
     }
 
-    /// Where the answer to a call of the peer's with memory is to be written; `None` where there is no
-    /// such call any more.
+    /// Where the first `len` bytes of the answer to a call of the peer's with memory are to be written, by
+    /// the one who may be its writer already; `None` where there is no such call any more, or another
+    /// writes there still.
     pub(in crate::domain) fn answer_memory(
         &self,
         slot: u16,
         pairing: u32,
-        token: u32,
+        writer: (u32, bool),
+        len: usize,
     ) -> Option<Span> {
         self.locked(|inner| {
             if inner.live != pairing {
                 return None;
             }
             let (channel, books) = inner.messages(usize::from(slot))?;
-            channel.answering.answer_in(books, token)
+            channel.answering.answer_in(books, writer, len)
         })
     }
 

@@ -59,7 +59,7 @@ impl<P: Platform> End<P> {
     /// has written nothing since to what it sent.
     #[inline]
     pub(in crate::domain) fn is_current(&self, pairing: u32) -> bool {
-        self.locked(|inner| inner.live == pairing && inner.session.is_same_pairing(&self.cache))
+        self.locked(|inner| inner.live == pairing && inner.session.is_of_this_pairing(&self.cache))
     }
 
     /// The pairing to which a handle belongs from now on. One of which only the rest was read ends.

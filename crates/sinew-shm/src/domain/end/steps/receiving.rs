@@ -90,7 +90,7 @@ impl<P: Platform> End<P> {
             let ring = channel.inbox.flush(fence, &self.cache) && channel.tally.count_ring();
             // What was copied may be of the peer's next life, if there is one.
             let is_valid = match found {
-                Some(_) => inner.session.is_same_pairing(&self.cache),
+                Some(_) => inner.session.is_of_this_pairing(&self.cache),
                 None => inner.is_still_up(&self.cache),
             };
             match is_valid {

@@ -88,7 +88,8 @@ impl<P: Platform> End<P> {
             let fence = inner.session.fence();
             let (channel, blocks) = inner.channel(usize::from(slot)).ok_or(Slow::Look)?;
             if !is_live {
-                channel.outbox.cancel::<P>(blocks, block);
+                let cleared = channel.outbox.cancel::<P>(blocks, block, &self.cache);
+                channel.tally.count_cleared(cleared);
                 return Err(Slow::Look);
             }
             let sent = channel.outbox.send::<P>(blocks, block, len, &self.cache)?;
@@ -115,7 +116,8 @@ impl<P: Platform> End<P> {
     pub(in crate::domain) fn cancel(&self, slot: u16, block: u16) {
         wake(self.locked(|inner| {
             if let Some((channel, blocks)) = inner.channel(usize::from(slot)) {
-                channel.outbox.cancel::<P>(blocks, block);
+                let cleared = channel.outbox.cancel::<P>(blocks, block, &self.cache);
+                channel.tally.count_cleared(cleared);
             }
             self.ready(inner, usize::from(slot), Waits::Room, false)
         }));

@@ -89,7 +89,7 @@ impl<P: Platform> End<P> {
             let channel = inner.state(usize::from(slot))?;
             let number = channel.get(bytes.as_mut(), &self.cache)?;
             // What was found may be of the peer's next life, if there is one.
-            let is_valid = inner.session.is_same_pairing(&self.cache);
+            let is_valid = inner.session.is_of_this_pairing(&self.cache);
             is_valid.then(|| make(T::take(bytes.as_ref()), number))
         })
     }
