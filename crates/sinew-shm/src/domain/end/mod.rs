@@ -292,7 +292,9 @@ impl<P: Platform> End<P> {
         self.after(&after);
     }
 
-    /// The most urgent channel that has a packet or a message, by its id.
+    /// The most urgent channel that has a packet or a message, by its id. A loop that serves it is done
+    /// with at most one entry of a less urgent channel before an urgent one that arrives: the one that it
+    /// has in hand.
     pub fn next(&self) -> Option<u16> {
         let cache = &self.cache;
         self.locked(|inner| {
