@@ -266,3 +266,57 @@ fn every_chapter_of_the_book_is_listed() {
         assert!(listed || name == "SUMMARY.md", "{name} is in no list");
     }
 }
+
+/// The code of a test, without white space and the commas that formatting adds.
+fn body_of(file: &str, test: &str) -> String {
+    let start = format!("#[test]\nfn {test}() {{\n");
+    let gated = format!("\nfn {test}() {{\n");
+    let at = file.find(&start).or_else(|| file.find(&gated));
+    let rest = &file[at.unwrap_or_else(|| panic!("there is no test {test}"))..];
+    bare(rest.split("\n}\n").next().unwrap_or_default())
+}
+
+fn bare(code: &str) -> String {
+    let code: String = code.split_whitespace().collect();
+    code.replace(",)", ")").replace(",}", "}")
+}
+
+#[test]
+fn every_call_of_mdcom_is_shown_with_a_line_of_its_test() {
+    let page = read(&root().join("docs/src/mdcom.md"));
+    let file = read(&root().join("crates/sinew-shm/tests/mdcom.rs"));
+    let rows = page.lines().filter(|line| line.starts_with("| `"));
+    let mut calls = Vec::new();
+    for row in rows {
+        let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+        let [call, _, code, test] = cells[..] else {
+            panic!("four cells: {row}");
+        };
+        let quoted = |cell: &str| cell.trim_matches('`').to_owned();
+        let (call, code, test) = (quoted(call), quoted(code), quoted(test));
+        assert!(test.starts_with(&call), "{test} is the test of {call}");
+        let is_there = body_of(&file, &test).contains(&bare(&code));
+        assert!(is_there, "{test} has no {code}");
+        calls.push(call);
+    }
+    calls.dedup();
+    assert_eq!(
+        calls,
+        [
+            "init",
+            "term",
+            "sense_process",
+            "sense_fifo",
+            "fifo_alloc",
+            "fifo_free",
+            "fifo_get",
+            "fifo_enqueue",
+            "fifo_dequeue",
+            "fifo_notify",
+            "fifo_wait",
+            "filter_set",
+            "fifo_init",
+            "smemch_get",
+        ]
+    );
+}
