@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use miette::{Diagnostic, NamedSource, SourceSpan};
 use sinew::rpc::Status;
+use sinew_shm::domain::file::system::SystemError;
 use thiserror::Error;
 
 /// Wrong arguments, a wrong .proto, or wrong JSON.
@@ -120,6 +121,10 @@ pub enum Failure {
     #[error("{0}")]
     Mistakes(#[from] sinew_gen::Report),
 
+    /// So has this one.
+    #[error("{0}\nerror: {count} in the system file, nothing was generated", count = counted(.0))]
+    System(#[from] SystemError),
+
     #[error("{placement}: {cause}")]
     #[diagnostic(code(sinew::placement))]
     Placement {
@@ -132,6 +137,13 @@ pub enum Failure {
     #[error("{what}: {cause}")]
     #[diagnostic(code(sinew::internal))]
     Internal { what: String, cause: String },
+}
+
+fn counted(error: &SystemError) -> String {
+    match error.mistakes.len() {
+        1 => "1 mistake".into(),
+        more => format!("{more} mistakes"),
+    }
 }
 
 fn meaning(status: Status) -> String {
@@ -164,7 +176,8 @@ impl Failure {
             Failure::Usage { .. }
             | Failure::Json { .. }
             | Failure::Proto(_)
-            | Failure::Mistakes(_) => USAGE,
+            | Failure::Mistakes(_)
+            | Failure::System(_) => USAGE,
             Failure::NoConnection { .. }
             | Failure::CannotServe { .. }
             | Failure::ConnectionLost { .. } => NO_CONNECTION,

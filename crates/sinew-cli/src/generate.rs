@@ -1,19 +1,23 @@
-//! `sinew gen`: Rust out of .proto files, and whether it is stale.
+//! `sinew gen`: Rust out of .proto files or a system file, and whether it is stale.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use sinew_gen::{Builder, Stale};
+use sinew_shm::domain::file::system::SystemFile;
 
 use crate::failure::Failure;
 use crate::output;
 
-/// Generate Rust from .proto files: messages, services, clients.
+/// Generate Rust from .proto files: messages, services, clients; or from a system file: links.
 ///
-/// One Rust file is written for all the files given, named after the first. All mistakes are shown
-/// at once, with their source lines. `NAME.options` beside `NAME.proto` bounds its fields.
+/// One Rust file is written for all the .proto files given, named after the first. All mistakes are
+/// shown at once, with their source lines. `NAME.options` beside `NAME.proto` bounds its fields.
+///
+/// Of a system file, NAME.toml, the constants of every side are written: configurations, hashes,
+/// addresses.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The .proto files
+    /// The .proto files, or one system file
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// The folder to write to
@@ -37,6 +41,18 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> Result<(), Failure> {
+    let is_system = |file: &&PathBuf| file.extension().is_some_and(|it| it == "toml");
+    match (args.files.iter().find(is_system), args.files.len()) {
+        (None, _) => protos(&args),
+        (Some(file), 1) => system(&args, file),
+        (Some(file), _) => Err(Failure::usage(
+            format!("{} is a system file, and there are others", file.display()),
+            "give one system file, or .proto files alone",
+        )),
+    }
+}
+
+fn protos(args: &Args) -> Result<(), Failure> {
     let mut builder = Builder::new().protos(&args.files).mocks(args.mocks);
     for folder in &args.include {
         builder = builder.include(folder);
@@ -48,16 +64,48 @@ pub fn run(args: Args) -> Result<(), Failure> {
         builder = builder.name(name);
     }
     if args.check {
-        let stale = builder.check(&args.out)?;
-        return match stale.is_empty() {
-            true => Ok(()),
-            false => Err(Failure::Stale {
-                files: stale.iter().map(describe).collect::<Vec<_>>().join("\n  "),
-            }),
-        };
+        return fresh(&builder.check(&args.out)?);
     }
     let path = builder.generate_to(&args.out)?;
     output::line(&path.display().to_string())
+}
+
+fn system(args: &Args, file: &Path) -> Result<(), Failure> {
+    if args.mocks || !args.include.is_empty() || !args.options.is_empty() {
+        return Err(Failure::usage(
+            "--mocks, --include and --options are for .proto files",
+            "leave them out",
+        ));
+    }
+    let name_of = |part: Option<&std::ffi::OsStr>| {
+        let part = part.unwrap_or_default();
+        part.to_string_lossy().into_owned()
+    };
+    let system = SystemFile::load(file)?;
+    let text = system.to_rust(&name_of(file.file_name()));
+    let name = args.name.clone().unwrap_or(name_of(file.file_stem()));
+    let path = args.out.join(format!("{name}.rs"));
+    if args.check {
+        let stale: Vec<Stale> = Stale::of(&path, &text).into_iter().collect();
+        return fresh(&stale);
+    }
+    sinew_gen::write(&path, &text).map_err(|error| {
+        Failure::usage(
+            format!("cannot write {}: {error}", path.display()),
+            "check the path and its permissions",
+        )
+    })?;
+    output::line(&path.display().to_string())
+}
+
+/// Fails where something is stale.
+fn fresh(stale: &[Stale]) -> Result<(), Failure> {
+    match stale.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::Stale {
+            files: stale.iter().map(describe).collect::<Vec<_>>().join("\n  "),
+        }),
+    }
 }
 
 fn describe(stale: &Stale) -> String {

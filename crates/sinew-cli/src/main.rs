@@ -66,6 +66,7 @@ fn main() -> ExitCode {
             let code = failure.exit_code();
             match failure {
                 Failure::Mistakes(report) => output::note(&report.to_string()),
+                Failure::System(_) => output::note(&failure.to_string()),
                 failure => output::note(format!("{:?}", miette::Report::new(failure)).trim_end()),
             }
             ExitCode::from(code)

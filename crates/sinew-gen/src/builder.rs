@@ -10,6 +10,7 @@ use crate::bounds::Rules;
 use crate::check::Checker;
 use crate::compile::{Compiled, compile};
 use crate::options::Options;
+use crate::output::{self, Stale};
 use crate::report::{Mistake, Report};
 use crate::select::Selection;
 use crate::{messages, schema, tidy};
@@ -30,15 +31,6 @@ pub struct Builder {
     name: Option<String>,
     mocks: bool,
     descriptors: bool,
-}
-
-/// A generated file that does not agree with its .proto files.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Stale {
-    /// The file.
-    pub path: PathBuf,
-    /// The first line that differs, from 1; `None` where there is no such file.
-    pub line: Option<usize>,
 }
 
 /// What a run made.
@@ -117,15 +109,7 @@ impl Builder {
     pub fn check(&self, folder: impl AsRef<Path>) -> Result<Vec<Stale>, Report> {
         let text = self.generate()?;
         let path = folder.as_ref().join(self.file_name());
-        let line = match std::fs::read_to_string(&path) {
-            Ok(found) if found == text => return Ok(Vec::new()),
-            Ok(found) => {
-                let same = found.lines().zip(text.lines()).take_while(|(a, b)| a == b);
-                Some(same.count() + 1)
-            }
-            Err(_) => None,
-        };
-        Ok(vec![Stale { path, line }])
+        Ok(Stale::of(&path, &text).into_iter().collect())
     }
 
     /// For build scripts: writes the Rust file into `OUT_DIR` and tells cargo when to run again.
@@ -158,17 +142,12 @@ impl Builder {
 
     fn write(&self, folder: &Path, output: &Output) -> Result<PathBuf, Report> {
         let path = folder.join(self.file_name());
-        // An unchanged file keeps its time, so that nothing is built again for it.
-        if std::fs::read_to_string(&path).is_ok_and(|found| found == output.text) {
-            return Ok(path);
-        }
-        std::fs::create_dir_all(folder)
-            .and_then(|()| std::fs::write(&path, &output.text))
+        output::write(&path, &output.text)
             .map_err(|error| {
                 let name = path.display().to_string();
                 Report::one(Mistake::of_file(name, format!("cannot write: {error}")))
-            })?;
-        Ok(path)
+            })
+            .map(|()| path)
     }
 
     fn run(&self) -> Result<Output, Report> {

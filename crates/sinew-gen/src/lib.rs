@@ -21,6 +21,7 @@
 //! | `check` | names, ids and types that cannot be |
 //! | `messages`, `tidy`, `mend`, `accessors`, `paths` | message types, by micropb-gen, made readable and right |
 //! | `schema`, `service`, `names` | the code of services |
+//! | `output` | generated files, written or compared |
 //! | `report` | mistakes with their source lines |
 #![forbid(unsafe_code)]
 
@@ -33,6 +34,7 @@ mod mend;
 mod messages;
 mod names;
 mod options;
+mod output;
 mod paths;
 mod report;
 mod schema;
@@ -41,5 +43,6 @@ mod service;
 mod sources;
 mod tidy;
 
-pub use builder::{Builder, Stale, build};
+pub use builder::{Builder, build};
+pub use output::{Stale, write};
 pub use report::{Mistake, Report};

@@ -10,7 +10,7 @@
 //! | part | what it is for |
 //! |---|---|
 //! | `config` | what both sides must agree on: [`Config`], its hash |
-//! | `file` | link files in TOML (feature `toml`) |
+//! | `file` | link files and system files in TOML (feature `toml`) |
 //! | `layout` | where what lies in a segment |
 //! | `plan` | [`Plan`]: what follows from a configuration, worked out by the compiler |
 //! | `region` | [`Region`]: where the segments lie in a file or in physical memory |

@@ -35,6 +35,8 @@
 //!
 //! A file and a constant with the same content have the same hash, so one side may load what the
 //! other has compiled in. Unknown keys are refused: they are a spelling mistake.
+//!
+//! [`system`] has files of several links, and where they lie.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -47,6 +49,8 @@ use super::observe::{Link, Source};
 
 mod read;
 mod write;
+
+pub mod system;
 
 /// A configuration that was loaded.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -191,20 +195,26 @@ impl core::fmt::Display for FileError {
         if let Some(line) = self.line {
             write!(f, "{line}:")?;
         }
-        match &self.problem {
-            Problem::Io(kind) => write!(f, " cannot be read ({kind}): check path and permissions"),
-            Problem::Syntax(message) => write!(f, " no TOML: {message}"),
+        write!(f, " {}", self.problem)
+    }
+}
+
+impl core::fmt::Display for Problem {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Problem::Io(kind) => write!(f, "cannot be read ({kind}): check path and permissions"),
+            Problem::Syntax(message) => write!(f, "no TOML: {message}"),
             Problem::UnknownKey { key, known } => {
                 let known = known.join(", ");
-                write!(f, " there is no key `{key}`: known here are {known}")
+                write!(f, "there is no key `{key}`: known here are {known}")
             }
-            Problem::MissingKey(key) => write!(f, " `{key}` is missing: add it"),
-            Problem::Value { key, takes } => write!(f, " `{key}` takes {takes}: correct it"),
+            Problem::MissingKey(key) => write!(f, "`{key}` is missing: add it"),
+            Problem::Value { key, takes } => write!(f, "`{key}` takes {takes}: correct it"),
             Problem::TwoPools => f.write_str(
-                " `blocks` and `size` are for both directions: leave them out, or `first` and \
+                "`blocks` and `size` are for both directions: leave them out, or `first` and \
                  `second`",
             ),
-            Problem::Config(error) => write!(f, " {error}"),
+            Problem::Config(error) => error.fmt(f),
         }
     }
 }

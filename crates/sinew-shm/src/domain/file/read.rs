@@ -2,6 +2,7 @@
 
 use core::ops::Range;
 use std::string::{String, ToString};
+use std::vec;
 use std::vec::Vec;
 
 use toml::Spanned;
@@ -12,9 +13,9 @@ use super::super::config::{Channel, Kind, MAX_BLOCKS, MAX_CALLS, MAX_SIZE, Name,
 use super::{LinkFile, Problem};
 
 /// What is wrong, and in which line.
-type Error = (Option<usize>, Problem);
+pub(super) type Error = (Option<usize>, Problem);
 
-const LINK: &[&str] = &["trust", "line", "channel"];
+pub(super) const LINK: &[&str] = &["trust", "line", "channel"];
 const CHANNEL: &[&str] = &[
     "id", "kind", "name", "priority", "blocks", "size", "first", "second", "requests", "calls",
     "replies", "uuid", "type",
@@ -26,26 +27,42 @@ pub(super) fn parse(text: &str) -> Result<LinkFile, Error> {
         let line = error.span().map(|span| line_of(text, span));
         (line, Problem::Syntax(error.message().to_string()))
     })?;
-    let link = Table::new(text, document.get_ref(), document.span(), LINK)?;
+    let table = Table::new(text, document.get_ref(), document.span(), LINK)?;
+    link(text, &table).map_err(|mut errors| errors.swap_remove(0))
+}
+
+/// The link that a table describes by the keys of [`LINK`]; every mistake, of which there is one.
+pub(super) fn link(text: &str, link: &Table<'_, '_>) -> Result<LinkFile, Vec<Error>> {
     let trust = match link.get("trust", "\"none\" or \"mutual\"", |value| {
         Some(match value.as_str()? {
             "none" => Trust::None,
             "mutual" => Trust::Mutual,
             _ => return None,
         })
-    })? {
-        Some(trust) => trust,
-        None => Trust::None,
+    }) {
+        Ok(trust) => trust.unwrap_or(Trust::None),
+        Err(error) => return Err(vec![error]),
     };
     let line = link.get("line", "32, 64, 128 or 256", |value| {
         let line: u16 = integer(value)?;
         (line.is_power_of_two() && (32..=256).contains(&line)).then(|| line.ilog2() as u8)
-    })?;
+    });
+    let line = line.map_err(|error| vec![error])?;
+    let tables = link.tables("channel", "tables: write each as [[channel]]");
     let mut channels = Vec::new();
     let mut lines = Vec::new();
-    for value in link.tables("channel", "tables: write each as [[channel]]")? {
-        lines.push(line_of(text, value.span()));
-        channels.push(channel(text, value)?);
+    let mut errors = Vec::new();
+    for value in tables.map_err(|error| vec![error])? {
+        match channel(text, value) {
+            Ok(channel) => {
+                lines.push(line_of(text, value.span()));
+                channels.push(channel);
+            }
+            Err(error) => errors.push(error),
+        }
+    }
+    if !errors.is_empty() {
+        return Err(errors);
     }
     let file = LinkFile {
         trust,
@@ -64,7 +81,7 @@ pub(super) fn parse(text: &str) -> Result<LinkFile, Error> {
             ConfigError::Channels | ConfigError::Line | ConfigError::TooLarge => None,
         };
         let line = blamed.and_then(|at| lines.get(at).copied());
-        (line, Problem::Config(error))
+        vec![(line, Problem::Config(error))]
     })?;
     Ok(file)
 }
@@ -158,7 +175,7 @@ fn pool(table: &Table<'_, '_>, kind: Kind) -> Result<Pool, Error> {
     Ok(Pool::new(blocks, size))
 }
 
-fn integer<N: TryFrom<i64>>(value: &DeValue<'_>) -> Option<N> {
+pub(super) fn integer<N: TryFrom<i64>>(value: &DeValue<'_>) -> Option<N> {
     let integer = value.as_integer()?;
     let number = i64::from_str_radix(integer.as_str(), integer.radix()).ok()?;
     N::try_from(number).ok()
@@ -174,10 +191,10 @@ fn uuid(text: &str) -> Option<u128> {
 }
 
 /// A table whose keys are known, with its line.
-struct Table<'a, 'i> {
-    text: &'a str,
-    table: &'a DeTable<'i>,
-    line: usize,
+pub(super) struct Table<'a, 'i> {
+    pub(super) text: &'a str,
+    pub(super) table: &'a DeTable<'i>,
+    pub(super) line: usize,
 }
 
 impl<'a, 'i> Table<'a, 'i> {
@@ -187,21 +204,36 @@ impl<'a, 'i> Table<'a, 'i> {
         span: Range<usize>,
         known: &'static [&'static str],
     ) -> Result<Self, Error> {
-        let unknown = table.keys().find(|key| {
-            let key: &str = key.get_ref();
-            !known.contains(&key)
-        });
-        if let Some(key) = unknown {
-            let problem = Problem::UnknownKey {
-                key: key.get_ref().to_string(),
-                known,
-            };
-            return Err((Some(line_of(text, key.span())), problem));
+        let table = Table::any(text, table, span);
+        match table.unknown(known).next() {
+            Some(error) => Err(error),
+            None => Ok(table),
         }
-        Ok(Table {
+    }
+
+    /// A table, whatever its keys are.
+    pub(super) fn any(text: &'a str, table: &'a DeTable<'i>, span: Range<usize>) -> Self {
+        Table {
             text,
             table,
             line: line_of(text, span),
+        }
+    }
+
+    /// The keys that nobody knows, as mistakes.
+    pub(super) fn unknown(
+        &self,
+        known: &'static [&'static str],
+    ) -> impl Iterator<Item = Error> + use<'a, 'i> {
+        let text = self.text;
+        self.table.keys().filter_map(move |key| {
+            let name: &str = key.get_ref();
+            let problem = Problem::UnknownKey {
+                key: name.to_string(),
+                known,
+            };
+            let line = Some(line_of(text, key.span()));
+            (!known.contains(&name)).then_some((line, problem))
         })
     }
 
@@ -223,16 +255,16 @@ impl<'a, 'i> Table<'a, 'i> {
         Table::new(text, table, value.span(), known)
     }
 
-    fn has(&self, key: &str) -> bool {
+    pub(super) fn has(&self, key: &str) -> bool {
         self.value(key).is_some()
     }
 
-    fn value(&self, key: &str) -> Option<&'a Spanned<DeValue<'i>>> {
+    pub(super) fn value(&self, key: &str) -> Option<&'a Spanned<DeValue<'i>>> {
         self.table.get(key)
     }
 
     /// The value of a key, if it stands there.
-    fn get<T>(
+    pub(super) fn get<T>(
         &self,
         key: &'static str,
         takes: &'static str,
@@ -247,7 +279,7 @@ impl<'a, 'i> Table<'a, 'i> {
     }
 
     /// The value of a key that must be there.
-    fn need<T>(
+    pub(super) fn need<T>(
         &self,
         key: &'static str,
         takes: &'static str,
@@ -258,7 +290,7 @@ impl<'a, 'i> Table<'a, 'i> {
     }
 
     /// The values of a key that is an array; none where it is not there.
-    fn tables(
+    pub(super) fn tables(
         &self,
         key: &'static str,
         takes: &'static str,
@@ -276,7 +308,7 @@ impl<'a, 'i> Table<'a, 'i> {
 }
 
 /// The line of a place, from 1 on.
-fn line_of(text: &str, span: Range<usize>) -> usize {
+pub(super) fn line_of(text: &str, span: Range<usize>) -> usize {
     let before = text.as_bytes().get(..span.start).unwrap_or_default();
     before.iter().filter(|&&byte| byte == b'\n').count() + 1
 }
