@@ -119,10 +119,9 @@ fn lend(side: &Side, messages: &Messages<Ended>, byte: u8) {
     buffer.fill(byte);
     let mut loan = buffer.lend_mut(1, 0..8, [0; 3]).unwrap();
     let returned = loop {
-        loan = match loan.poll() {
-            Ok(answer) => break answer.unwrap(),
-            Err(loan) => loan,
-        };
+        if let Some(returned) = loan.poll().unwrap() {
+            break returned;
+        }
         side.sleep_after(|waker| loan.arm(waker));
     };
     let mut answer = [0; 8];

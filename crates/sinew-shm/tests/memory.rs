@@ -5,8 +5,8 @@
 mod support;
 
 use sinew_shm::domain::{
-    Buffer, CallError, Channel, Config, Given, Loan, Lost, Messages, OpenError, Options, Passing,
-    Pool, Refused, Returned, Status, Unsent,
+    Buffer, CallError, Channel, Config, EndRef, Given, Loan, Lost, Messages, OpenError, Options,
+    Passing, Pool, Refused, Returned, Status, Unsent,
 };
 use sinew_shm::local::{self, LocalEnd};
 use support::Flag;
@@ -92,8 +92,10 @@ fn copy(given: &Given<LocalEnd>) -> Vec<u8> {
     bytes
 }
 
-fn answer(loan: Loan<LocalEnd>) -> Result<Returned<LocalEnd>, CallError> {
-    loan.poll().ok().expect("the answer is there")
+fn answer(mut loan: Loan<LocalEnd>) -> Result<Returned<LocalEnd>, CallError> {
+    let answered = loan.poll()?.expect("the answer is there");
+    assert!(matches!(loan.poll(), Ok(None)));
+    Ok(answered)
 }
 
 fn answered(returned: &Returned<LocalEnd>) -> Vec<u8> {
@@ -129,8 +131,8 @@ fn lent_memory_is_answered_with_words_and_can_be_lent_again() {
         let mut buffer = filled(near, 1);
         for round in 0..100u32 {
             buffer[7] = round as u8;
-            let loan = buffer.lend(round, 7..8, [round; 3]).unwrap();
-            let loan = loan.poll().err().expect("nobody has answered");
+            let mut loan = buffer.lend(round, 7..8, [round; 3]).unwrap();
+            assert!(loan.poll().unwrap().is_none(), "nobody has answered");
             let (opcode, words, mut given) = given(far);
             assert_eq!((opcode, words), (round, [round; 3]));
             assert_eq!(given.passing(), Passing::Lend);
@@ -471,5 +473,90 @@ fn restart_ends_loans_and_leaves_buffers_to_their_holders() {
         drop(others);
         near.memory(SIZE).unwrap().give(1, 0..1, [0; 3]).unwrap();
         assert!(far.receive().unwrap().unwrap().memory.is_some());
+    });
+}
+
+sinew_shm::opcodes! {
+    /// Files.
+    mod files {
+        1 => fn count() -> u32;
+        /// One more.
+        2 => fn write[move](number: u32, at: u16);
+        3 => fn sum[lend](seed: u32) -> (u32, u16);
+        4 => fn read[lend_mut](number: u32);
+    }
+}
+
+#[derive(Default)]
+struct Files(Vec<(u32, u16, Vec<u8>)>);
+
+impl files::Service for Files {
+    fn count(&mut self) -> u32 {
+        self.0.len() as u32
+    }
+
+    fn write<R: EndRef>(&mut self, memory: Given<R>, number: u32, at: u16) {
+        let mut bytes = vec![0; memory.len()];
+        memory.copy_to(&mut bytes).unwrap();
+        self.0.push((number, at, bytes));
+    }
+
+    fn sum<R: EndRef>(&mut self, memory: &Given<R>, seed: u32) -> (u32, u16) {
+        let mut bytes = vec![0; memory.len()];
+        memory.copy_to(&mut bytes).unwrap();
+        let sum = bytes.iter().fold(seed, |sum, byte| sum + u32::from(*byte));
+        (sum, bytes.len() as u16)
+    }
+
+    fn read<R: EndRef>(&mut self, memory: &mut Given<R>, number: u32) -> std::ops::Range<usize> {
+        let found = self.0.iter().find(|(other, ..)| *other == number);
+        let bytes = found.map_or(&[][..], |(_, _, bytes)| bytes);
+        memory.blank(bytes.len()).unwrap().copy_from_slice(bytes);
+        0..bytes.len()
+    }
+}
+
+#[test]
+fn typed_opcodes_carry_memory() {
+    each_way(|near, far| {
+        let client = files::Client::new(near.clone());
+        let mut files = Files::default();
+        let mut serve = || {
+            while let Some(message) = far.receive().unwrap() {
+                files::serve(&mut files, message);
+            }
+        };
+        client.write(filled(near, 1), 10..30, 17, 3).unwrap();
+        let mut sum = client.sum(filled(near, 2), 0..4, 1000).unwrap();
+        assert!(sum.poll().unwrap().is_none(), "nobody has answered");
+        let read = client.read(near.memory(0).unwrap(), 0..0, 17).unwrap();
+        serve();
+        let expected = pattern(2, 4)
+            .iter()
+            .map(|byte| u32::from(*byte))
+            .sum::<u32>();
+        let (summed, memory) = sum.poll().unwrap().unwrap();
+        assert_eq!(summed, (1000 + expected, 4));
+        assert_eq!(memory.len(), SIZE);
+        assert_eq!(answered(&answer(read).unwrap()), pattern(1, SIZE)[10..30]);
+        drop(memory);
+
+        // Passed in another way than its opcode says, it is none.
+        let wrong = [
+            filled(near, 1).lend(1, 0..1, [0; 3]).unwrap(),
+            filled(near, 1).lend_mut(3, 0..1, [0; 3]).unwrap(),
+            filled(near, 1).lend(4, 0..1, [0; 3]).unwrap(),
+        ];
+        serve();
+        for loan in wrong {
+            assert_eq!(answer(loan).err(), Some(CallError::UnknownOpcode));
+        }
+        filled(near, 1).give(4, 0..1, [0; 3]).unwrap();
+        let mut call = near.call(3, [0; 5]).unwrap();
+        serve();
+        assert_eq!(call.poll(), Err(CallError::UnknownOpcode));
+        let mut count = client.count().unwrap();
+        serve();
+        assert_eq!(count.poll(), Ok(Some(1)));
     });
 }

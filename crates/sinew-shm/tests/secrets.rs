@@ -277,14 +277,14 @@ fn answer_that_is_still_being_written_for_the_last_peer_is_not_given_to_the_next
     scene.come_up();
 
     let [near, far] = scene.messages();
-    let loan = far.memory(8).unwrap().lend_mut(1, 0..8, [0; 3]).unwrap();
+    let mut loan = far.memory(8).unwrap().lend_mut(1, 0..8, [0; 3]).unwrap();
     let mut new = near.receive().unwrap().unwrap().memory.unwrap();
     assert!(old.blank(100).is_none(), "its pairing is over");
     assert!(new.blank(100).is_none(), "another still writes there");
     drop(old);
     new.blank(100).unwrap().fill(1);
     assert!(new.answer_with(0..100));
-    let returned = loan.poll().ok().unwrap().unwrap();
+    let returned = loan.poll().unwrap().unwrap();
     let mut bytes = [0; 100];
     assert_eq!(returned.copy_to(&mut bytes), Ok(100));
     assert_eq!(bytes, [1; 100]);

@@ -77,7 +77,7 @@ pub use layout::BELL;
 pub use memory::Memory;
 pub use message::{
     Answer, Buffer, Call, CallError, Given, Loan, Message, Messages, Passing, Returned, TypedCall,
-    Unsent, Word, Words,
+    TypedLoan, Unsent, Word, Words,
 };
 pub use plan::{ChannelPlan, Plan};
 pub use port::{Cache, Coherent, Doorbell, HardwareLock, Silent, Uses};

@@ -161,7 +161,7 @@ impl<R: EndRef> Buffer<R> {
             Ok(token) => {
                 self.hold.token = token;
                 Ok(Loan {
-                    hold: self.hold,
+                    hold: Some(self.hold),
                     kind,
                     own: self.bytes,
                 })
@@ -214,41 +214,41 @@ impl<R: EndRef> DerefMut for Buffer<R> {
 /// Memory that is lent. Dropping it gives the answer up; the block is free when that has come.
 #[must_use = "dropped, it gives the answer up"]
 pub struct Loan<R: EndRef> {
-    hold: Hold<R>,
+    /// Until the answer is taken up.
+    hold: Option<Hold<R>>,
     kind: u32,
     /// What was lent.
     own: Span,
 }
 
 impl<R: EndRef> Loan<R> {
-    /// The answer; `Err` with the loan where there is none yet. A call that fails has given its memory
-    /// back.
+    /// The answer, with the memory; `None` while there is none. After an answer the loan is over, and
+    /// after an error the memory is free.
     #[inline]
-    pub fn poll(mut self) -> Result<Result<Returned<R>, CallError>, Loan<R>> {
-        let Messages { end, slot, pairing } = &self.hold.channel;
-        let call = (self.hold.token, self.kind);
-        let (answered, bytes) = match end.take_memory_answer(*slot, *pairing, call) {
-            Ok(None) => return Err(self),
-            Ok(Some(answered)) => answered,
-            Err(lost) => return Ok(Err(lost.into())),
+    pub fn poll(&mut self) -> Result<Option<Returned<R>>, CallError> {
+        let Some(hold) = &mut self.hold else {
+            return Ok(None);
         };
-        self.hold.token = 0;
-        if let Err(error) = CallError::of(answered.status) {
-            return Ok(Err(error));
-        }
-        let is_in_memory = self.kind == LEND_MUT;
-        self.hold.has_view = is_in_memory;
-        let [offset, valid, ..] = answered.words.map(|word| word as usize);
-        Ok(Ok(Returned {
-            hold: self.hold,
-            words: match is_in_memory {
-                true => [0; 5],
-                false => answered.words,
-            },
-            valid: match is_in_memory {
-                true => offset..offset.wrapping_add(valid),
-                false => 0..0,
-            },
+        let Messages { end, slot, pairing } = &hold.channel;
+        let call = (hold.token, self.kind);
+        let Some((answered, bytes)) = end.take_memory_answer(*slot, *pairing, call)? else {
+            return Ok(None);
+        };
+        hold.token = 0;
+        let said = CallError::of(answered.status);
+        let is_in_memory = self.kind == LEND_MUT && said.is_ok();
+        hold.has_view = is_in_memory;
+        let hold = self.hold.take();
+        said?;
+        let [offset, len, ..] = answered.words.map(|word| word as usize);
+        let (words, valid) = match is_in_memory {
+            true => ([0; 5], offset..offset.wrapping_add(len)),
+            false => (answered.words, 0..0),
+        };
+        Ok(hold.map(|hold| Returned {
+            hold,
+            words,
+            valid,
             bytes,
             own: self.own,
         }))
@@ -257,8 +257,13 @@ impl<R: EndRef> Loan<R> {
     /// Wakes `waker` once when there may be an answer, at once where there is one, or when the pairing
     /// ends.
     pub fn arm(&self, waker: &Waker) {
-        let Messages { end, slot, pairing } = &self.hold.channel;
-        end.arm_messages(*slot, *pairing, (Waits::Answer, self.hold.token), waker);
+        match &self.hold {
+            Some(hold) => {
+                let Messages { end, slot, pairing } = &hold.channel;
+                end.arm_messages(*slot, *pairing, (Waits::Answer, hold.token), waker);
+            }
+            None => waker.wake_by_ref(),
+        }
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) use end::MessageEnd;
 pub use given::{Given, Passing};
 pub use handle::{Answer, Call, CallError, Message, Messages};
 pub use memory::{Buffer, Loan, Returned, Unsent};
-pub use typed::{TypedCall, Word, Words};
+pub use typed::{TypedCall, TypedLoan, Word, Words};
 
 /// What an answer says.
 pub(super) mod status {

@@ -5,6 +5,7 @@ use core::task::Waker;
 
 use super::super::handles::EndRef;
 use super::handle::{Call, CallError};
+use super::memory::{Buffer, Loan};
 
 /// What one word of a message can say.
 pub trait Word {
@@ -144,11 +145,44 @@ impl<R: EndRef, A: Words> TypedCall<R, A> {
     }
 }
 
+/// A [`Loan`] whose answer is of a type.
+#[must_use = "dropped, it gives the answer up"]
+pub struct TypedLoan<R: EndRef, A: Words> {
+    loan: Loan<R>,
+    answer: PhantomData<fn() -> A>,
+}
+
+impl<R: EndRef, A: Words> TypedLoan<R, A> {
+    /// What the answer of a loan means.
+    pub fn new(loan: Loan<R>) -> TypedLoan<R, A> {
+        TypedLoan {
+            loan,
+            answer: PhantomData,
+        }
+    }
+
+    /// As [`Loan::poll`]: the answer, and the memory for the next message.
+    #[inline]
+    pub fn poll(&mut self) -> Result<Option<(A, Buffer<R>)>, CallError> {
+        let answered = self.loan.poll()?;
+        Ok(answered.map(|returned| (A::from_words(returned.words), returned.into_buffer())))
+    }
+
+    /// As [`Loan::arm`].
+    pub fn arm(&self, waker: &Waker) {
+        self.loan.arm(waker);
+    }
+}
+
 /// Makes client and server of opcodes with names and types.
 ///
 /// `Client` has a method for each, `Service` is the trait of who does it, and `serve` takes a message
 /// to it: an opcode that is not there is answered so. `HASH` goes into the channel
 /// ([`Channel::typed`](crate::domain::Channel::typed)), so that only sides with the same opcodes fit.
+///
+/// A method with `[move]`, `[lend]` or `[lend_mut]` behind its name takes memory, and up to three words
+/// beside it: see [`Buffer`](crate::domain::Buffer). One with `[lend_mut]` is answered with the bytes of the
+/// block that are the answer.
 ///
 /// ```
 /// sinew_shm::opcodes! {
@@ -159,11 +193,19 @@ impl<R: EndRef, A: Words> TypedCall<R, A> {
 ///         /// Turns per minute, up to which it then goes.
 ///         2 => fn set_speed(rpm: u32, ramp: u16) -> u32;
 ///         3 => fn place() -> (i32, f32);
+///         /// A table of speeds, for good.
+///         4 => fn load[move](version: u32);
+///         /// How much of a table it could do.
+///         5 => fn check[lend]() -> u32;
+///         /// Fills the memory up with what was measured since a time.
+///         6 => fn measured[lend_mut](since: u32);
 ///     }
 /// }
-/// use sinew_shm::domain::{CallError, Channel, Config, EndRef, Message, Refused};
+/// use sinew_shm::domain::{CallError, Channel, Config, EndRef, Given, Message, Pool, Refused};
 ///
-/// const LINK: Config = Config::new(&[Channel::messages(5, "motor", 8, 4).typed(motor::HASH)]);
+/// const LINK: Config = Config::new(&[
+///     Channel::messages(5, "motor", 8, 4).with_memory(Pool::new(2, 4096)).typed(motor::HASH),
+/// ]);
 ///
 /// struct Motor(u32);
 ///
@@ -178,6 +220,22 @@ impl<R: EndRef, A: Words> TypedCall<R, A> {
 ///     fn place(&mut self) -> (i32, f32) {
 ///         (-1, 0.5)
 ///     }
+///     fn load<R: EndRef>(&mut self, table: Given<R>, _version: u32) {
+///         # drop(table);
+///         // Kept as long as it takes, or passed on.
+///     }
+///     fn check<R: EndRef>(&mut self, table: &Given<R>) -> u32 {
+///         let mut first = [0; 4];
+///         let _ = table.copy_to(&mut first);
+///         u32::from_le_bytes(first).min(3000)
+///     }
+///     fn measured<R: EndRef>(&mut self, memory: &mut Given<R>, _since: u32) -> core::ops::Range<usize> {
+///         match memory.blank(4) {
+///             Some(place) => place.copy_from_slice(&self.0.to_le_bytes()),
+///             None => return 0..0,
+///         }
+///         0..4
+///     }
 /// }
 ///
 /// fn ask<R: EndRef>(motor: &motor::Client<R>) -> Result<(), Refused> {
@@ -185,6 +243,12 @@ impl<R: EndRef, A: Words> TypedCall<R, A> {
 ///     let mut call = motor.set_speed(1200, 10)?;
 ///     let speed: Result<Option<u32>, CallError> = call.poll();
 ///     # let _ = speed;
+///     let memory = motor.messages().memory(400)?;
+///     let mut loan = motor.measured(memory, 0..0, 17)?;
+///     if let Ok(Some(measured)) = loan.poll() {
+///         let mut speeds = [0; 400];
+///         let _ = measured.copy_to(&mut speeds);
+///     }
 ///     Ok(())
 /// }
 ///
@@ -199,7 +263,8 @@ macro_rules! opcodes {
         $public:vis mod $module:ident {
             $(
                 $(#[$method_about:meta])*
-                $code:literal => fn $name:ident ( $($arg:ident : $kind:ty),* $(,)? ) $(-> $answer:ty)? ;
+                $code:literal => fn $name:ident $([$how:tt])? ( $($arg:ident : $kind:ty),* $(,)? )
+                    $(-> $answer:ty)? ;
             )*
         }
     ) => {
@@ -208,13 +273,18 @@ macro_rules! opcodes {
         $public mod $module {
             #[allow(unused_imports)]
             use super::*;
-            use $crate::domain::{EndRef, Message, Messages, Refused, TypedCall, Words, hash_of, join};
+            #[allow(unused_imports)]
+            use $crate::domain::{
+                Buffer, EndRef, Given, Loan, Message, Messages, Passing, Refused, TypedCall, TypedLoan,
+                Unsent, Words, hash_of, join,
+            };
 
             /// Of all opcodes, their names and types: the same on both sides.
             pub const HASH: u32 = {
                 let hash = hash_of("opcodes");
                 $(
                     let hash = join(join(hash, $code), hash_of(stringify!($name)));
+                    $(let hash = join(hash, hash_of(stringify!([$how])));)?
                     $(let hash = join(hash, hash_of(stringify!($kind)));)*
                     $(let hash = join(hash, hash_of(stringify!(-> $answer)));)?
                 )*
@@ -224,8 +294,9 @@ macro_rules! opcodes {
             /// Who does it.
             pub trait Service {
                 $(
-                    $(#[$method_about])*
-                    fn $name(&mut self $(, $arg: $kind)*) $(-> $answer)?;
+                    $crate::opcodes! {
+                        @do [$(#[$method_about])*] $name $([$how])? ($($arg: $kind),*) $(-> $answer)?
+                    }
                 )*
             }
 
@@ -245,7 +316,8 @@ macro_rules! opcodes {
 
                 $(
                     $crate::opcodes! {
-                        @ask [$(#[$method_about])*] $code $name ($($arg: $kind),*) $(-> $answer)?
+                        @ask [$(#[$method_about])*] $code $name $([$how])?
+                            ($($arg: $kind),*) $(-> $answer)?
                     }
                 )*
             }
@@ -256,7 +328,9 @@ macro_rules! opcodes {
                     $(
                         $code => {
                             let ($($arg,)*): ($($kind,)*) = Words::from_words(message.words);
-                            $crate::opcodes!(@serve service message $name ($($arg),*) $(-> $answer)?);
+                            $crate::opcodes! {
+                                @serve service message $name $([$how])? ($($arg),*) $(-> $answer)?
+                            }
                         }
                     )*
                     _ => message.unknown(),
@@ -264,6 +338,28 @@ macro_rules! opcodes {
             }
         }
     };
+    // What who does it has to do.
+    (@do [$($about:tt)*] $name:ident ($($arg:ident : $kind:ty),*) $(-> $answer:ty)?) => {
+        $($about)*
+        fn $name(&mut self $(, $arg: $kind)*) $(-> $answer)?;
+    };
+    (@do [$($about:tt)*] $name:ident [move] ($($arg:ident : $kind:ty),*)) => {
+        $($about)*
+        fn $name<R: EndRef>(&mut self, memory: Given<R> $(, $arg: $kind)*);
+    };
+    (@do [$($about:tt)*] $name:ident [lend] ($($arg:ident : $kind:ty),*) -> $answer:ty) => {
+        $($about)*
+        fn $name<R: EndRef>(&mut self, memory: &Given<R> $(, $arg: $kind)*) -> $answer;
+    };
+    (@do [$($about:tt)*] $name:ident [lend_mut] ($($arg:ident : $kind:ty),*)) => {
+        $($about)*
+        fn $name<R: EndRef>(
+            &mut self,
+            memory: &mut Given<R>
+            $(, $arg: $kind)*
+        ) -> ::core::ops::Range<usize>;
+    };
+    // How it is asked for.
     (@ask [$($about:tt)*] $code:literal $name:ident ($($arg:ident : $kind:ty),*)) => {
         $($about)*
         pub fn $name(&self $(, $arg: $kind)*) -> Result<(), Refused> {
@@ -277,11 +373,84 @@ macro_rules! opcodes {
             Ok(TypedCall::new(call))
         }
     };
+    (@ask [$($about:tt)*] $code:literal $name:ident [move] ($($arg:ident : $kind:ty),*)) => {
+        $($about)*
+        pub fn $name(
+            &self,
+            memory: Buffer<R>,
+            valid: ::core::ops::Range<usize>
+            $(, $arg: $kind)*
+        ) -> Result<(), Unsent<R>> {
+            memory.give($code, valid, $crate::opcodes!(@three $($arg)*))
+        }
+    };
+    (@ask [$($about:tt)*] $code:literal $name:ident [lend] ($($arg:ident : $kind:ty),*) -> $answer:ty) => {
+        $($about)*
+        pub fn $name(
+            &self,
+            memory: Buffer<R>,
+            valid: ::core::ops::Range<usize>
+            $(, $arg: $kind)*
+        ) -> Result<TypedLoan<R, $answer>, Unsent<R>> {
+            let loan = memory.lend($code, valid, $crate::opcodes!(@three $($arg)*))?;
+            Ok(TypedLoan::new(loan))
+        }
+    };
+    (@ask [$($about:tt)*] $code:literal $name:ident [lend_mut] ($($arg:ident : $kind:ty),*)) => {
+        $($about)*
+        pub fn $name(
+            &self,
+            memory: Buffer<R>,
+            valid: ::core::ops::Range<usize>
+            $(, $arg: $kind)*
+        ) -> Result<Loan<R>, Unsent<R>> {
+            memory.lend_mut($code, valid, $crate::opcodes!(@three $($arg)*))
+        }
+    };
+    (@three $($arg:ident)*) => {{
+        const ARGUMENTS: &[&str] = &[$(stringify!($arg)),*];
+        const { assert!(ARGUMENTS.len() <= 3, "beside memory there are three words") };
+        let [first, second, third, ..] = ($($arg,)*).to_words();
+        [first, second, third]
+    }};
+    // How it is answered.
     (@serve $service:ident $message:ident $name:ident ($($arg:ident),*)) => {
-        $service.$name($($arg),*);
+        match $message.memory {
+            None => $service.$name($($arg),*),
+            _ => $message.unknown(),
+        }
     };
     (@serve $service:ident $message:ident $name:ident ($($arg:ident),*) -> $answer:ty) => {
-        let answer: $answer = $service.$name($($arg),*);
-        $message.answer(answer.to_words());
+        match $message.memory {
+            None => {
+                let answer: $answer = $service.$name($($arg),*);
+                $message.answer(answer.to_words());
+            }
+            _ => $message.unknown(),
+        }
+    };
+    (@serve $service:ident $message:ident $name:ident [move] ($($arg:ident),*)) => {
+        match $message.memory {
+            Some(memory) if memory.passing() == Passing::Move => $service.$name(memory $(, $arg)*),
+            _ => $message.unknown(),
+        }
+    };
+    (@serve $service:ident $message:ident $name:ident [lend] ($($arg:ident),*) -> $answer:ty) => {
+        match $message.memory {
+            Some(memory) if memory.passing() == Passing::Lend => {
+                let answer: $answer = $service.$name(&memory $(, $arg)*);
+                memory.answer(answer.to_words());
+            }
+            _ => $message.unknown(),
+        }
+    };
+    (@serve $service:ident $message:ident $name:ident [lend_mut] ($($arg:ident),*)) => {
+        match $message.memory {
+            Some(mut memory) if memory.passing() == Passing::LendMut => {
+                let valid = $service.$name(&mut memory $(, $arg)*);
+                memory.answer_with(valid);
+            }
+            _ => $message.unknown(),
+        }
     };
 }
