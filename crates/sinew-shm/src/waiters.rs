@@ -48,9 +48,14 @@ impl Waiters {
         self.slots.iter().all(Option::is_none)
     }
 
-    /// Registers the waker, which leaves `waker`, unless it is registered already.
-    /// Returns one that had to make room: wake it.
-    pub(crate) fn add(&mut self, waker: &mut Option<Waker>, reserve: u32) -> Option<Waker> {
+    /// Registers the waker, which leaves `waker`, unless it is registered already: then `both` says what
+    /// is enough for it now. Returns one that had to make room: wake it.
+    pub(crate) fn add(
+        &mut self,
+        waker: &mut Option<Waker>,
+        reserve: u32,
+        both: fn(u32, u32) -> u32,
+    ) -> Option<Waker> {
         let new = waker.as_ref()?;
         if let Some(known) = self
             .slots
@@ -58,7 +63,7 @@ impl Waiters {
             .flatten()
             .find(|w| w.waker.will_wake(new))
         {
-            known.reserve = known.reserve.min(reserve);
+            known.reserve = both(known.reserve, reserve);
             return None;
         }
         let free = self.slots.iter().position(Option::is_none);

@@ -76,8 +76,8 @@ pub use handles::{EndRef, Packet, Place, Receiver, Reply, Sender};
 pub use layout::BELL;
 pub use memory::Memory;
 pub use message::{
-    Answer, Buffer, Call, CallError, Given, Loan, Message, Messages, Passing, Returned, TypedCall,
-    TypedLoan, Unsent, Word, Words,
+    Answer, Buffer, Call, CallError, Given, Loan, Message, Messages, Passing, Pending, Returned,
+    TypedCall, TypedLoan, Unsent, Word, Words,
 };
 pub use plan::{ChannelPlan, Plan};
 pub use port::{Cache, Coherent, Doorbell, HardwareLock, Silent, Uses};

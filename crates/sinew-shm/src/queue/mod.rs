@@ -286,7 +286,7 @@ impl<L: Lock, const BLOCKS: usize, const SIZE: usize> Queue<L, BLOCKS, SIZE> {
             if producers.open != session {
                 return (mine.take(), Default::default());
             }
-            let evicted = producers.waiters.add(&mut mine, reserve);
+            let evicted = producers.waiters.add(&mut mine, reserve, u32::min);
             self.shared.0.waiting.set(1);
             full_fence(ARM_FENCE);
             (evicted, self.ready(producers))

@@ -9,6 +9,7 @@ mod hostile;
 mod links;
 mod maps;
 mod memfds;
+mod messages;
 mod processes;
 mod slots;
 

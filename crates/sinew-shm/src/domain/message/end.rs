@@ -255,7 +255,10 @@ impl MessageEnd {
                 Waits::Answer => self.calling.has_answers(books, cache),
                 Waits::Room => false,
             };
-        let is_enough = |which: u32| is_there || room.get(which as usize) == Some(&true);
+        let is_enough = |wanted: u32| {
+            let mut room = room.iter().enumerate();
+            is_there || room.any(|(which, is_there)| *is_there && wanted >> which & 1 != 0)
+        };
         self.waiters[waits as usize].ready(is_enough, woken);
         !self.waiters[waits as usize].is_empty()
     }

@@ -259,6 +259,29 @@ impl<R: EndRef> Call<R> {
     }
 }
 
+/// What an answer is awaited of, with words or with memory: for whoever waits in his own way.
+pub trait Pending {
+    /// What the answer is.
+    type Answer;
+    /// The answer; `None` while there is none.
+    fn poll(&mut self) -> Result<Option<Self::Answer>, CallError>;
+    /// Wakes `waker` once when there may be an answer, at once where there is one, or when the pairing
+    /// ends.
+    fn arm(&self, waker: &Waker);
+}
+
+impl<R: EndRef> Pending for Call<R> {
+    type Answer = [u32; 5];
+
+    fn poll(&mut self) -> Result<Option<[u32; 5]>, CallError> {
+        Call::poll(self)
+    }
+
+    fn arm(&self, waker: &Waker) {
+        Call::arm(self, waker);
+    }
+}
+
 impl<R: EndRef> Drop for Call<R> {
     fn drop(&mut self) {
         if self.token != 0 {

@@ -40,7 +40,7 @@ use core::task::Waker;
 use super::super::handles::EndRef;
 use super::super::layout::{LEND, LEND_MUT, MOVE};
 use super::super::{Lost, Refused};
-use super::handle::{CallError, Messages};
+use super::handle::{CallError, Messages, Pending};
 use crate::waiters::Waits;
 use crate::word::Span;
 
@@ -264,6 +264,18 @@ impl<R: EndRef> Loan<R> {
             }
             None => waker.wake_by_ref(),
         }
+    }
+}
+
+impl<R: EndRef> Pending for Loan<R> {
+    type Answer = Returned<R>;
+
+    fn poll(&mut self) -> Result<Option<Returned<R>>, CallError> {
+        Loan::poll(self)
+    }
+
+    fn arm(&self, waker: &Waker) {
+        Loan::arm(self, waker);
     }
 }
 

@@ -24,7 +24,7 @@ pub(super) use answering::Asked;
 pub(super) use calling::{Answered, Asking};
 pub(super) use end::MessageEnd;
 pub use given::{Given, Passing};
-pub use handle::{Answer, Call, CallError, Message, Messages};
+pub use handle::{Answer, Call, CallError, Message, Messages, Pending};
 pub use memory::{Buffer, Loan, Returned, Unsent};
 pub use typed::{TypedCall, TypedLoan, Word, Words};
 

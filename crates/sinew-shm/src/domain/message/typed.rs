@@ -4,7 +4,7 @@ use core::marker::PhantomData;
 use core::task::Waker;
 
 use super::super::handles::EndRef;
-use super::handle::{Call, CallError};
+use super::handle::{Call, CallError, Pending};
 use super::memory::{Buffer, Loan};
 
 /// What one word of a message can say.
@@ -145,6 +145,18 @@ impl<R: EndRef, A: Words> TypedCall<R, A> {
     }
 }
 
+impl<R: EndRef, A: Words> Pending for TypedCall<R, A> {
+    type Answer = A;
+
+    fn poll(&mut self) -> Result<Option<A>, CallError> {
+        TypedCall::poll(self)
+    }
+
+    fn arm(&self, waker: &Waker) {
+        TypedCall::arm(self, waker);
+    }
+}
+
 /// A [`Loan`] whose answer is of a type.
 #[must_use = "dropped, it gives the answer up"]
 pub struct TypedLoan<R: EndRef, A: Words> {
@@ -171,6 +183,18 @@ impl<R: EndRef, A: Words> TypedLoan<R, A> {
     /// As [`Loan::arm`].
     pub fn arm(&self, waker: &Waker) {
         self.loan.arm(waker);
+    }
+}
+
+impl<R: EndRef, A: Words> Pending for TypedLoan<R, A> {
+    type Answer = (A, Buffer<R>);
+
+    fn poll(&mut self) -> Result<Option<(A, Buffer<R>)>, CallError> {
+        TypedLoan::poll(self)
+    }
+
+    fn arm(&self, waker: &Waker) {
+        TypedLoan::arm(self, waker);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::domain::{Difference, Lost, OpenError, Refused};
+use crate::domain::{CallError, Difference, Lost, OpenError, Refused};
 use crate::linux::bell::FutexError;
 use crate::linux::exchange::ExchangeError;
 use crate::linux::map::MapError;
@@ -18,6 +18,8 @@ pub enum WaitError {
     Refused(Difference),
     /// The packet is larger than a block of this channel: configure larger ones on both sides.
     TooLarge,
+    /// There is no answer: the peer does not know the opcode, or has dropped the message.
+    Unanswered(CallError),
     /// The pairing of the handle is over. It, or [`Link::up_within`](super::Link::up_within), says why.
     Lost(Lost),
 }
@@ -25,6 +27,15 @@ pub enum WaitError {
 impl From<Lost> for WaitError {
     fn from(lost: Lost) -> WaitError {
         WaitError::Lost(lost)
+    }
+}
+
+impl From<CallError> for WaitError {
+    fn from(error: CallError) -> WaitError {
+        match error {
+            CallError::Lost(lost) => WaitError::Lost(lost),
+            unanswered => WaitError::Unanswered(unanswered),
+        }
     }
 }
 
@@ -43,6 +54,7 @@ impl core::fmt::Display for WaitError {
             WaitError::TimedOut => f.write_str("nothing within the time limit"),
             WaitError::Refused(difference) => difference.fmt(f),
             WaitError::TooLarge => Refused::TooLarge.fmt(f),
+            WaitError::Unanswered(error) => error.fmt(f),
             WaitError::Lost(lost) => lost.fmt(f),
         }
     }

@@ -10,10 +10,10 @@ use crate::domain::{self, Packet, Place, Refused, Reply};
 use crate::lock::{Lock, StdLock};
 
 /// How the handles reach their end.
-type Ref<L> = Arc<ProcessEnd<L>>;
+pub(super) type Ref<L> = Arc<ProcessEnd<L>>;
 
 /// Where a channel stands in the configuration.
-fn place_of<L: Lock>(link: &Link<L>, channel: u16) -> Option<usize> {
+pub(super) fn place_of<L: Lock>(link: &Link<L>, channel: u16) -> Option<usize> {
     let channels = link.0.config.channels;
     channels.iter().position(|known| known.id == channel)
 }

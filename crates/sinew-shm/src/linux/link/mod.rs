@@ -6,7 +6,7 @@
 //! | [`Link::in_region`] | two processes, or one and another core, in a file or physical memory | within a heartbeat, by the lock of its side; else by [`domain::Options::silence`] |
 //! | [`Link::pair`] | two threads | they are one program |
 //!
-//! A [`Sender`] and a [`Receiver`] are those of [`domain`], with calls that wait. Each takes a time
+//! A [`Sender`], a [`Receiver`] and [`Messages`] are those of [`domain`], with calls that wait. Each takes a time
 //! limit: `Some(Duration::ZERO)` polls, `None` waits for ever. All of them end with the pairing:
 //! [`WaitError::Lost`] says how.
 //!
@@ -18,6 +18,7 @@
 mod error;
 mod handles;
 mod listener;
+mod messages;
 mod open;
 mod wait;
 
@@ -39,6 +40,7 @@ use wait::{Crowd, Parker, Queue, lock};
 pub use error::{LinkError, WaitError};
 pub use handles::{Receiver, Sender};
 pub use listener::Listener;
+pub use messages::Messages;
 pub use open::{RegionBell, connected, connected_stream};
 
 /// This side's own choices.
@@ -141,6 +143,11 @@ impl<L: Lock> Link<L> {
     /// Receives on the channel with this id; `None` where the link has no such channel.
     pub fn receiver(&self, channel: u16) -> Option<Receiver<L>> {
         Receiver::new(self, channel)
+    }
+
+    /// One side of the message channel with this id; `None` where the link has no such channel.
+    pub fn messages(&self, channel: u16) -> Option<Messages<L>> {
+        Messages::new(self, channel)
     }
 
     /// Waits until the link is up. What a peer that has ended sent before, and nobody has received
@@ -246,6 +253,9 @@ impl<L: Lock> Link<L> {
         for channel in self.0.config.channels {
             if let Some(receiver) = domain::Receiver::new(&self.0.end, channel.id) {
                 receiver.arm(waker);
+            }
+            if let Some(messages) = domain::Messages::new(&self.0.end, channel.id) {
+                messages.arm(waker);
             }
         }
     }

@@ -282,8 +282,8 @@ impl<P: Platform> End<P> {
     }
 
     /// Wakes `waker` once when what is waited for is there, at once where it is or the pairing is over.
-    /// `which`: the call whose answer it is, by its token; for room, 1 where a call is to be opened,
-    /// 2 where memory is to be had.
+    /// `which`: the call whose answer it is, by its token; for room, 0 to 2: for a message,
+    /// for a call, for memory.
     pub(in crate::domain) fn arm_messages(
         &self,
         slot: u16,
@@ -309,8 +309,10 @@ impl<P: Platform> End<P> {
             if is_over {
                 return (None, Default::default(), true);
             }
-            let reserve = if waits == Waits::Room { which } else { 0 };
-            let evicted = channel.waiters[waits as usize].add(&mut mine, reserve);
+            // What a waker waits for room for, in bits.
+            let room = if waits == Waits::Room { 1 << which } else { 0 };
+            let both = core::ops::BitOr::bitor;
+            let evicted = channel.waiters[waits as usize].add(&mut mine, room, both);
             // While the link is down nobody is ready: who waits is woken when it comes up.
             if waits != Waits::Answer || !is_up {
                 let woken = self.ready(inner, usize::from(slot), waits, false);

@@ -142,7 +142,7 @@ impl<P: Platform> End<P> {
                 What::Place(reserve) => (Waits::Room, u32::from(reserve)),
                 What::Reply => (Waits::Answer, 0),
             };
-            let evicted = channel.waiters[waits as usize].add(&mut mine, reserve);
+            let evicted = channel.waiters[waits as usize].add(&mut mine, reserve, u32::min);
             // While the link is down nobody is ready: who waits is woken when it comes up.
             let woken = self.ready(inner, usize::from(slot), waits, false);
             (evicted, woken, false)
