@@ -12,6 +12,8 @@ mod porting;
 mod service;
 #[path = "book/streams.rs"]
 mod streams;
+#[path = "book/xous.rs"]
+mod xous;
 
 sinew::include_proto!("lamp");
 

@@ -135,7 +135,8 @@ fn samples_in_pages_are_the_code_that_is_tested() {
 fn links_between_pages_lead_somewhere() {
     let mut checked = 0;
     for page in pages() {
-        let text = read(&page);
+        // Code has brackets of its own.
+        let text: String = read(&page).split("```").step_by(2).collect();
         let folder = page.parent().expect("a folder");
         let targets = text
             .split("](")

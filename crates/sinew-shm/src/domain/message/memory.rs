@@ -87,6 +87,14 @@ impl<R: EndRef> core::fmt::Debug for Unsent<R> {
     }
 }
 
+impl<R: EndRef> core::fmt::Display for Unsent<R> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        self.refused.fmt(f)
+    }
+}
+
+impl<R: EndRef> core::error::Error for Unsent<R> {}
+
 impl<R: EndRef> From<Unsent<R>> for Refused {
     fn from(unsent: Unsent<R>) -> Refused {
         unsent.refused
