@@ -106,6 +106,8 @@ fn open(
                 false => Memory::new(mine, peer, exchange),
             }
         };
+        // Just made.
+        let memory_of_end = memory_of_end.zeroed();
         let parts = Parts {
             doorbell: Neighbour {
                 end: OnceLock::new(),

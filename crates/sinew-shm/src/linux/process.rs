@@ -96,7 +96,10 @@ impl Mapped {
         exchange: Option<memfd::Segment>,
     ) -> Option<Mapped> {
         let map = |segment: memfd::Segment| segment.into_parts().1;
-        Mapped::new(map(mine), map(peer), exchange.map(map), true)
+        let mapped = Mapped::new(map(mine), map(peer), exchange.map(map), true)?;
+        // Anonymous memory of these two sides, and of nobody before them.
+        let memory = mapped.memory.zeroed();
+        Some(Mapped { memory, ..mapped })
     }
 
     /// The parts of a region: a file that an emulator shares, or physical memory. The peer has its
