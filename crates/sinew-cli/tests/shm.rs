@@ -15,7 +15,7 @@ use std::thread;
 
 use sinew_shm::StdLock;
 use sinew_shm::domain::{
-    Channel, Config, End, Lost, Options, Pool, Receiver, Region, Role, Sender, Silent, State,
+    Area, Channel, Config, End, Lost, Options, Pool, Receiver, Region, Role, Sender, Silent, State,
 };
 use sinew_shm::linux::exchange::{self, DoorbellKind};
 use sinew_shm::linux::process::{Mapped, Process, offer};
@@ -273,6 +273,35 @@ fn state_channels_are_shown_by_their_values() {
     check("state_json", &json);
     let toml = page(&folder, &["shm:link?offset=8192", "--toml"]);
     assert_eq!(toml.trim_end(), VALUES.to_toml().trim_end());
+}
+
+#[test]
+fn lock_channels_are_shown_by_their_owners() {
+    const LOCKS: Config = Config::new(&[
+        Channel::lock(1, "free", 8),
+        Channel::lock(2, "held", 4096),
+        Channel::lock(3, "poisoned", 100),
+    ]);
+    let folder = folder("lock");
+    let open = |role| side_of(&folder, role, LOCKS);
+    let (first, second) = (open(Role::First), open(Role::Second));
+    let area = |end, id| Area::<Side>::new(end, id).unwrap();
+    up([&first, &second, &first]);
+    let lost = area(&first, 3);
+    std::mem::forget(lost.try_lock().unwrap());
+    first.peer_is_gone();
+    up([&second, &first, &second]);
+    for _ in 0..1234 {
+        let area = area(&first, 1);
+        area.try_lock().unwrap().write(0, b"x").unwrap();
+    }
+    let held = area(&second, 2);
+    let _guard = held.try_lock().unwrap();
+    check("lock", &page(&folder, &["shm:link?offset=0x2000"]));
+    let json = page(&folder, &["shm:link?offset=8192", "--json"]);
+    check("lock_json", &json);
+    let toml = page(&folder, &["shm:link?offset=8192", "--toml"]);
+    assert_eq!(toml.trim_end(), LOCKS.to_toml().trim_end());
 }
 
 #[test]

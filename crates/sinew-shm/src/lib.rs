@@ -42,5 +42,5 @@ pub use lock::{Lock, Unshared};
 pub use queue::{Closed, Handle, Place, Queue, Receiver, Refused, Sender, Stats};
 #[cfg(loom)]
 #[doc(hidden)]
-pub use word::{DOMAIN_MUTANTS, MESSAGE_MUTANTS, MUTANTS};
+pub use word::{DOMAIN_MUTANTS, LOCK_MUTANTS, MESSAGE_MUTANTS, MUTANTS};
 pub use word::{Line, Segment};

@@ -18,6 +18,7 @@ const LINK: Config = Config {
         Channel::new(1, "control", Pool::new(8, 64)).priority(0),
         Channel::new(2, "camera", Pool::new(4, 4)).pools(Pool::new(4, 65536), Pool::new(0, 0)),
         Channel::new(3, "", Pool::new(4, 4)).pools(Pool::new(0, 7), Pool::new(1, 1)),
+        Channel::lock(7, "map", 4096),
         CALLS,
     ])
     .mutual()
@@ -34,6 +35,30 @@ fn a_configuration_comes_back_as_it_was_written() {
     let file = LinkFile::parse("link.toml", &LINK.to_toml()).unwrap();
     assert_eq!(file.config(), LINK);
     assert_eq!(file.config().hash(), LINK.hash());
+}
+
+#[test]
+fn a_lock_channel_has_a_size_and_perhaps_a_semaphore() {
+    const LOCKS: Config = Config::new(&[
+        Channel::lock(7, "map", 4096),
+        Channel::lock(8, "motor", 12).with_semaphore(31),
+    ]);
+    let written = LinkFile::parse("x", &LOCKS.to_toml()).unwrap();
+    assert_eq!(written.config(), LOCKS);
+    let map = "[[channel]]\nid = 7\nname = \"map\"\nkind = \"lock\"\nsize = 4096\n";
+    let motor = "[[channel]]\nid = 8\nname = \"motor\"\nkind = \"lock\"\nsize = 12\n";
+    let text = format!("{map}{motor}semaphore = 31\n");
+    assert_eq!(LinkFile::parse("x", &text).unwrap().config(), LOCKS);
+    assert_eq!(
+        refused(&format!("{motor}semaphore = 65535\n")),
+        "a/link.toml:6: `semaphore` takes a number from 0 to 65534: correct it"
+    );
+    let one_side = motor.replace("size = 12", "first = { size = 12 }");
+    assert_eq!(
+        refused(&one_side),
+        "a/link.toml:1: channel 8: a lock channel has one block of the same size for each side, and \
+         no replies; another channel has no semaphore"
+    );
 }
 
 #[test]
@@ -79,7 +104,8 @@ fn mistakes_are_named_with_file_line_and_remedy() {
         (
             format!("{good}prio = 3\n"),
             "a/link.toml:7: there is no key `prio`: known here are id, kind, name, priority, \
-             blocks, size, first, second, requests, calls, replies, uuid, type",
+             blocks, size, first, second, requests, calls, semaphore, \
+             replies, uuid, type",
         ),
         (
             format!("{channel}blocks = 70000\nsize = 1\n"),

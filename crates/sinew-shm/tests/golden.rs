@@ -12,7 +12,7 @@ use std::task::Waker;
 
 use sinew_shm::Segment;
 use sinew_shm::domain::{
-    Channel, Config, End, Memory, Options, Pool, Predicate, Receiver, Role, Sender, State,
+    Area, Channel, Config, End, Memory, Options, Pool, Predicate, Receiver, Role, Sender, State,
 };
 use support::Solo;
 
@@ -105,6 +105,54 @@ fn values_lie_where_they_always_did() {
         second,
         include_str!("golden/state_second.txt"),
     );
+}
+
+const LOCKS: Config = Config::new(&[
+    Channel::lock(0x0708, "account", 70),
+    Channel::lock(9, "left behind", 4).priority(3),
+]);
+
+/// An area that the first side changed, the second read, changed and has now; and one whose owner was
+/// taken for dead, and for which somebody waits.
+#[test]
+fn areas_lie_where_they_always_did() {
+    let segment = |role| Segment::from_lines(support::lines(LOCKS.segment_len(role)));
+    let (first, second) = (segment(Role::First), segment(Role::Second));
+    let open = |mine, peer, role| {
+        // SAFETY: the memory is leaked, and each segment is the own one of one end.
+        let memory = unsafe { Memory::new(mine, peer, None) };
+        let parts = support::parts(Solo, &LOCKS);
+        Rc::new(End::open(memory, LOCKS, role, parts, Options::default()).unwrap())
+    };
+    let ends = (
+        open(first, second, Role::First),
+        open(second, first, Role::Second),
+    );
+    let settle = || {
+        for _ in 0..3 {
+            ends.0.look(0);
+            ends.1.look(0);
+        }
+    };
+    settle();
+    let area = |end, id| Area::new(end, id).unwrap();
+    std::mem::forget(area(&ends.0, 9).try_lock().unwrap());
+    ends.0.peer_is_gone();
+    settle();
+    let (near, far) = (area(&ends.0, 0x0708), area(&ends.1, 0x0708));
+    near.try_lock().unwrap().write(1, &[0x11; 9]).unwrap();
+    let mut guard = far.try_lock().unwrap();
+    guard.write(66, &[0x22; 4]).unwrap();
+    guard.unlock().unwrap();
+    let guard = far.try_lock().unwrap();
+    near.arm(Waker::noop());
+    check("lock_first", first, include_str!("golden/lock_first.txt"));
+    check(
+        "lock_second",
+        second,
+        include_str!("golden/lock_second.txt"),
+    );
+    drop(guard);
 }
 
 /// A bit of everything, and things under way at the end.

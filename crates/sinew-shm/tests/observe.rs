@@ -4,7 +4,7 @@
 mod support;
 
 use sinew_shm::domain::observe::{
-    Channel as Seen, Flow, Link, NoSide, NoValue, Side, Source, State, ValueInfo,
+    Channel as Seen, Flow, Link, LockInfo, NoSide, NoValue, Side, Source, State, ValueInfo,
 };
 use std::cell::Cell;
 use std::rc::Rc;
@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use sinew_shm::domain::{
-    self, Channel, Config, End, Kind, Memory, Options, Pool, Predicate, Receiver, Role, Sender,
-    Trust,
+    self, Area, Channel, Config, End, Kind, Memory, Options, Pool, Predicate, Receiver, Role,
+    Sender, Trust,
 };
 use support::{open, up};
 
@@ -464,4 +464,52 @@ fn a_value_that_never_rests_is_busy_after_a_bounded_number_of_looks() {
     let far = domain::State::<_, [u8; 100]>::new(&second, 2).unwrap();
     assert_eq!(far.get(), Ok(Some([1; 100])));
     assert!(link.state::<[u8; 100]>(Role::First, 2).is_ok());
+}
+
+#[test]
+fn a_lock_is_seen_with_its_owner_its_version_and_whether_it_is_poisoned() {
+    const LOCKS: Config = Config::new(&[
+        Channel::lock(3, "area", 40),
+        Channel::new(4, "queue", Pool::new(1, 8)),
+    ]);
+    let (first, second) = up(LOCKS);
+    let link = second.observe();
+    let lock = || channel(&link, 3).lock().unwrap();
+    let free = LockInfo {
+        size: 40,
+        owner: None,
+        wanted: [false; 2],
+        versions: [Some(0); 2],
+        is_poisoned: false,
+    };
+    assert_eq!(lock(), free);
+    assert!(channel(&link, 3).flow(Role::First).is_none());
+    assert!(channel(&link, 4).lock().is_none());
+    let area = Area::new(&first, 3).unwrap();
+    let mut guard = area.try_lock().unwrap();
+    guard.write(0, b"x").unwrap();
+    let held = LockInfo {
+        owner: Some(Role::First),
+        wanted: [true, false],
+        ..free
+    };
+    assert_eq!(lock(), held);
+    // From a dump as well.
+    let (one, two) = (copy(&link, Role::First), copy(&link, Role::Second));
+    let dump = Link::new(&one[..], &two[..]);
+    assert_eq!(channel(&dump, 3).lock(), Some(held));
+    guard.unlock().unwrap();
+    assert_eq!(lock().versions, [Some(1), Some(0)]);
+    let _held = area.try_lock().unwrap();
+    first.peer_is_gone();
+    for _ in 0..3 {
+        first.look(0);
+        second.look(0);
+    }
+    let poisoned = LockInfo {
+        versions: [Some(1), Some(0)],
+        is_poisoned: true,
+        ..free
+    };
+    assert_eq!(lock(), poisoned);
 }

@@ -225,6 +225,26 @@ impl Report {
             });
         }
         let violations = ROLES.map(|role| channel.side(role).map(|side| side.counts.violations));
+        if let Some(lock) = channel.lock() {
+            let [first, second] = lock.wanted;
+            let versions = lock.versions;
+            return json!({
+                "id": channel.id(),
+                "name": what.map(name),
+                "uuid": what.map(|side| side.uuid).filter(|&uuid| uuid != 0).map(|uuid| format!("{uuid:032x}")),
+                "type": what.map(|side| side.type_hash).filter(|&hash| hash != 0),
+                "priority": what.map(|side| side.priority),
+                "violations_seen_by": { "first": violations[0], "second": violations[1] },
+                "lock": {
+                    "size": lock.size,
+                    "semaphore": what.and_then(|side| side.semaphore.checked_sub(1)),
+                    "owner": owner(lock.owner),
+                    "wanted_by": { "first": first, "second": second },
+                    "versions": { "first": versions[0], "second": versions[1] },
+                    "poisoned": lock.is_poisoned,
+                },
+            });
+        }
         json!({
             "id": channel.id(),
             "name": what.map(name),
@@ -258,6 +278,14 @@ pub fn state(state: State) -> String {
     }
 }
 
+/// Who has a lock.
+pub fn owner(owner: Option<Role>) -> Option<&'static str> {
+    owner.map(|role| match role {
+        Role::First => "first",
+        Role::Second => "second",
+    })
+}
+
 pub fn trust(trust: Option<Trust>) -> &'static str {
     match trust {
         Some(Trust::None) => "none",
@@ -279,5 +307,6 @@ fn broken(violation: Violation) -> &'static str {
         Violation::Token => {
             "a call in a place that does not exist or is taken, or an answer to none"
         }
+        Violation::Version => "an area of a version that nobody can have reached",
     }
 }

@@ -66,14 +66,20 @@ fn slot_title(slot: Slot) -> String {
 fn one(link: &Report, style: Style) -> String {
     let mut text = headline(link, style);
     text += &sides(link, style);
-    let is_state = |channel: &&Channel| channel.kind() == Some(Kind::State);
-    let states = link.channels.iter().filter(is_state).count();
-    if states < link.channels.len() {
+    let count = |kind| {
+        let is_one = |channel: &&Channel| channel.kind() == Some(kind);
+        link.channels.iter().filter(is_one).count()
+    };
+    let (states, locks) = (count(Kind::State), count(Kind::Lock));
+    if states + locks < link.channels.len() {
         text += &blocks(link, style);
         text += &traffic(link, style);
     }
     if states > 0 {
         text += &values(link, style);
+    }
+    if locks > 0 {
+        text += &areas(link, style);
     }
     text += &notes(link, style);
     text
@@ -270,6 +276,44 @@ fn values(link: &Report, style: Style) -> String {
                 version.unwrap_or("none".into()),
             ]);
         }
+    }
+    table.text(style)
+}
+
+/// The areas of lock channels.
+fn areas(link: &Report, style: Style) -> String {
+    let mut table = Table::new(
+        &[
+            "lock",
+            "id",
+            "size",
+            "owner",
+            "wanted by",
+            "version",
+            "area",
+        ],
+        &[-16, 5, 8, -6, -9, 10, -8],
+    );
+    for channel in &link.channels {
+        let (Some(side), Some(lock)) = (channel.any_side(), channel.lock()) else {
+            continue;
+        };
+        let version = lock.versions.into_iter().flatten().max();
+        table.row(&[
+            report::name(side),
+            side.id.to_string(),
+            bytes(lock.size.into()),
+            report::owner(lock.owner).unwrap_or("nobody").into(),
+            match lock.wanted {
+                [true, true] => "both",
+                [true, false] => "first",
+                [false, true] => "second",
+                [false, false] => "nobody",
+            }
+            .into(),
+            version.map_or("none".into(), thousands),
+            if lock.is_poisoned { "poisoned" } else { "good" }.into(),
+        ]);
     }
     table.text(style)
 }

@@ -19,6 +19,9 @@ pub enum ConfigError {
     RepliesNeedTrust(u16),
     /// The state channel with this id has more than one value for a side, or replies.
     State(u16),
+    /// The lock channel with this id has not one area of one size for both sides, or has replies; or
+    /// another channel has a semaphore.
+    Lock(u16),
     /// The message channel with this id has no requests, or more than [`MAX_CALLS`] requests, calls or
     /// blocks, or replies without blocks; or the channel has requests or calls and is none.
     Messages(u16),
@@ -54,6 +57,11 @@ impl core::fmt::Display for ConfigError {
                 f,
                 "channel {id}: a state channel has one block for each side that has a value, and no \
                  replies"
+            ),
+            ConfigError::Lock(id) => write!(
+                f,
+                "channel {id}: a lock channel has one block of the same size for each side, and no \
+                 replies; another channel has no semaphore"
             ),
             ConfigError::Messages(id) => write!(
                 f,
@@ -108,6 +116,11 @@ impl Config<'_> {
             let is_state = matches!(channel.kind, Kind::State);
             if is_state && (first.blocks > 1 || second.blocks > 1 || channel.replies) {
                 return Err(ConfigError::State(channel.id));
+            }
+            let is_lock = matches!(channel.kind, Kind::Lock);
+            let is_area = first.blocks == 1 && second.blocks == 1 && first.size == second.size;
+            if (is_lock && (!is_area || channel.replies)) || (!is_lock && channel.semaphore != 0) {
+                return Err(ConfigError::Lock(channel.id));
             }
             if channel.replies && !matches!(self.trust, Trust::Mutual) {
                 return Err(ConfigError::RepliesNeedTrust(channel.id));

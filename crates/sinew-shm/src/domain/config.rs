@@ -5,9 +5,10 @@
 //!
 //! # Canonical bytes
 //! In this order, numbers little-endian: major version (u16), trust (u8: 0 none, 1 mutual), line
-//! (u8, log2), channels (u8), then per channel: id (u16), kind (u8, 1 queue, 2 state, 4 message), replies (u8, 0 or
+//! (u8, log2), channels (u8), then per channel: id (u16), kind (u8, 1 queue, 2 state, 3 lock, 4 message), replies (u8, 0 or
 //! 1), priority (u8), pool of the first side (blocks u16, size u32), pool of the second side (the
-//! same), requests and calls (u16 each), type hash (u32), 128-bit id (16 bytes), name (16 bytes, filled up with zeros).
+//! same), requests and calls (u16 each), type hash (u32), 128-bit id (16 bytes), name (16 bytes, filled up with zeros), and of a
+//! lock channel its semaphore (u16).
 
 use super::crc::Crc;
 
@@ -124,6 +125,9 @@ pub enum Kind {
     Queue = 1,
     /// The latest value of each side: see [`State`](super::State).
     State = 2,
+    /// One area that both sides read and write, each alone while it has the lock: see
+    /// [`Area`](super::Area).
+    Lock = 3,
     /// Messages of five words, with and without an answer: see [`Messages`](super::Messages).
     Message = 4,
 }
@@ -134,6 +138,7 @@ impl Kind {
         match number {
             1 => Some(Kind::Queue),
             2 => Some(Kind::State),
+            3 => Some(Kind::Lock),
             4 => Some(Kind::Message),
             _ => None,
         }
@@ -167,6 +172,9 @@ pub struct Channel {
     /// Of a message channel: messages of five words of one side that are not answered, at most. Those
     /// with memory are counted by its pool.
     pub calls: u16,
+    /// Of a lock channel: the hardware semaphore that guards it, by the number under which
+    /// [`Platform::hardware_lock`](super::Platform::hardware_lock) has it, + 1; 0: none is needed.
+    pub semaphore: u16,
 }
 
 impl Channel {
@@ -190,6 +198,7 @@ impl Channel {
             replies: false,
             requests: 0,
             calls: 0,
+            semaphore: 0,
         }
     }
 
@@ -232,6 +241,27 @@ impl Channel {
         let mut channel = Channel::new(id, name, Pool::new(1, size));
         channel.kind = Kind::State;
         channel
+    }
+
+    /// A guarded area of `size` bytes, which both sides read and write, each alone while it has the lock.
+    ///
+    /// # Panics
+    /// As [`Channel::new`].
+    pub const fn lock(id: u16, name: &str, size: u32) -> Channel {
+        let mut channel = Channel::new(id, name, Pool::new(1, size));
+        channel.kind = Kind::Lock;
+        channel
+    }
+
+    /// Of a lock channel: guarded by this hardware semaphore, 0 to 65534, which both sides have as
+    /// [`Platform::hardware_lock`](super::Platform::hardware_lock).
+    ///
+    /// # Panics
+    /// Where the number is above that.
+    pub const fn with_semaphore(mut self, number: u16) -> Channel {
+        assert!(number < u16::MAX, "a semaphore's number is at most 65534");
+        self.semaphore = number + 1;
+        self
     }
 
     /// With this priority; 0 is the most urgent.
@@ -331,6 +361,9 @@ impl<'a> Config<'a> {
                 .bytes(&channel.type_hash.to_le_bytes())
                 .bytes(&channel.uuid.to_le_bytes())
                 .bytes(&channel.name.0);
+            if matches!(channel.kind, Kind::Lock) {
+                crc = crc.bytes(&channel.semaphore.to_le_bytes());
+            }
             at += 1;
         }
         crc.value()
@@ -343,7 +376,7 @@ impl<'a> Config<'a> {
             let channel = &self.channels[at];
             sum += match channel.kind {
                 Kind::Queue => channel.first.blocks as usize + channel.second.blocks as usize,
-                Kind::State => 0,
+                Kind::State | Kind::Lock => 0,
                 Kind::Message => {
                     channel.places(Role::First) as usize + channel.places(Role::Second) as usize
                 }

@@ -1,6 +1,6 @@
 //! The directory of a segment: each channel in words, by which a difference can be named.
 
-use super::config::{Channel, Config, Role};
+use super::config::{Channel, Config, Kind, Role};
 use super::layout::{self, Parts, directory as at};
 use super::port::{Cache, clean, invalidate};
 use super::{Difference, Field};
@@ -25,7 +25,10 @@ pub(super) const fn words(channel: &Channel, role: Role, parts: &Parts) -> [u32;
     words[at::POOL] = parts.pool;
     words[at::PEER_BLOCKS] = peer.blocks as u32 | parts.returns_log2 << 16;
     words[at::PEER_SIZE] = peer.size;
-    words[at::MESSAGES] = channel.requests as u32 | (channel.calls as u32) << 16;
+    words[at::MESSAGES] = match channel.kind {
+        Kind::Lock => channel.semaphore as u32,
+        _ => channel.requests as u32 | (channel.calls as u32) << 16,
+    };
     words[at::ANSWERS] = parts.answers;
     let (uuid, name) = (channel.uuid.to_le_bytes(), channel.name.0);
     let mut index = 0;
@@ -118,6 +121,10 @@ pub(super) fn differs(
                 let line = lines.get(at / 16).copied().flatten()?;
                 let (ours, theirs) = (ours.get(at).copied()?, line.at(at % 16).get());
                 let (field, ours, theirs) = first_part(field, ours, theirs)?;
+                let field = match (field, channel.kind) {
+                    (Field::Messages, Kind::Lock) => Field::Semaphore,
+                    (field, _) => field,
+                };
                 Some(Difference {
                     field,
                     channel: Some(channel.id),

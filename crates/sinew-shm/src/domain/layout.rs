@@ -11,6 +11,8 @@
 //!   pool   blocks for the answers to the peer's messages with memory, as many as its pool has
 //! and of a state channel:
 //!   control (64)   statistics (64)   four copies of the own value
+//! and of a lock channel:
+//!   control (64)   statistics (64)   the own copy of the area
 //! ```
 //!
 //! A ring has a power of two of entries of 16 bytes, at least as many as there are blocks to pass
@@ -78,7 +80,7 @@ pub(super) mod directory {
     /// Blocks of the peer, ring_log2 of the returns << 16.
     pub const PEER_BLOCKS: usize = 9;
     pub const PEER_SIZE: usize = 10;
-    /// Requests, calls << 16.
+    /// Requests, calls << 16; of a lock channel its semaphore.
     pub const MESSAGES: usize = 11;
     /// Blocks for answers; 0 where there are none.
     pub const ANSWERS: usize = 20;
@@ -131,6 +133,30 @@ pub(super) mod state {
     pub const IS_SET: u32 = 4;
     pub const NUMBER_SHIFT: u32 = 3;
 }
+/// Line of a lock channel's control: word indices.
+pub(super) mod lock {
+    /// The owner's session, while it wants or has the lock; 0 else.
+    pub const WANT: usize = 0;
+    /// 1 while the owner has the lock. For observers.
+    pub const HELD: usize = 1;
+    /// Changes when the peer is to ring once, as soon as it does not want the lock.
+    pub const WAKE: usize = 2;
+    /// The version of the own copy: low word, high word.
+    pub const VERSION: usize = 4;
+    /// Every version below this one is poisoned: low word, high word.
+    pub const POISON: usize = 6;
+    /// [`seal`](super::lock_seal) where the area and these words are of an earlier life of this side.
+    pub const SEAL: usize = 8;
+    /// 1 where they are not, until the peer has seen that.
+    pub const FRESH: usize = 9;
+}
+
+/// What stands in the control line of a lock channel whose area is in use, of a configuration with this
+/// hash: "Lock" more.
+pub(super) const fn lock_seal(hash: u32) -> u32 {
+    hash.wrapping_add(u32::from_le_bytes(*b"Lock"))
+}
+
 /// Line of a message channel's control: word indices.
 pub(super) mod message {
     /// Ring when the message at this position is sent.
@@ -230,7 +256,7 @@ const fn stride(config: &Config<'_>, channel: &Channel, role: Role) -> u64 {
 
 const fn pool_len(config: &Config<'_>, channel: &Channel, role: Role) -> u64 {
     let copies = match channel.kind {
-        Kind::Queue | Kind::Message => 1,
+        Kind::Queue | Kind::Message | Kind::Lock => 1,
         Kind::State => COPIES as u64,
     };
     stride(config, channel, role) * channel.pool(role).blocks as u64 * copies

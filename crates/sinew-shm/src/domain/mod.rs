@@ -22,6 +22,7 @@
 //! | `end` | [`End`]: one side of a link, with all of its channels, behind a lock |
 //! | `handles` | [`Sender`], [`Place`], [`Receiver`], [`Packet`]: what users hold |
 //! | `halves` | [`Outgoing`], [`Incoming`]: the two halves as a packet link wants them |
+//! | `lock` | [`Area`]: what both sides change, one at a time |
 //! | [`observe`] | looks at a link from outside, from its two segments alone |
 //! | `port` | what a system gives: [`Doorbell`], [`Cache`], [`HardwareLock`], [`Platform`] |
 //!
@@ -50,6 +51,7 @@ mod handles;
 mod identity;
 mod inbox;
 mod layout;
+mod lock;
 mod memory;
 mod message;
 pub mod observe;
@@ -74,6 +76,7 @@ pub use filter::Predicate;
 pub use halves::{Incoming, Outgoing};
 pub use handles::{EndRef, Packet, Place, Receiver, Reply, Sender};
 pub use layout::BELL;
+pub use lock::{AccessError, Area, Guard, LockError, Poisoned};
 pub use memory::Memory;
 pub use message::{
     Answer, Buffer, Call, CallError, Given, Loan, Message, Messages, Passing, Pending, Returned,
@@ -157,6 +160,8 @@ pub enum Violation {
     Kind = 7,
     /// A call in a place that does not exist or is taken, or an answer to none.
     Token = 8,
+    /// An area of a lock channel of an impossible version.
+    Version = 9,
 }
 
 /// In what two sides differ.
@@ -194,6 +199,8 @@ pub enum Field {
     PeerSize,
     /// How many messages and calls a message channel has: messages, calls * 65536.
     Messages,
+    /// Which hardware semaphore guards a lock channel: its number + 1, or 0.
+    Semaphore,
     /// A channel's type hash.
     Type,
     /// A channel's name.
@@ -240,6 +247,7 @@ impl core::fmt::Display for Difference {
             Field::PeerBlocks => "number of this side's blocks",
             Field::PeerSize => "size of this side's blocks",
             Field::Messages => "number of messages and calls",
+            Field::Semaphore => "hardware semaphore (number + 1)",
             Field::Type => "type hash",
             Field::Name => "name",
             Field::Uuid => "128-bit id",

@@ -95,16 +95,21 @@ impl Cache for Coherent {
 
 /// A lock of the chip that both sides reach: a hardware semaphore.
 ///
-/// Queue channels need none, because every word has one writer. It is for data of the application
-/// that both sides change in place, in the exchange segment or beside the link.
+/// No channel needs one, because every word has one writer. A lock channel whose configuration names a
+/// semaphore ([`Channel::with_semaphore`](super::Channel::with_semaphore)) takes it instead of asking
+/// the peer: one register access, and no second look. It is also for data of the application that both
+/// sides change in place beside the link.
 ///
 /// # Contract
 /// * Between a `try_lock` of one side that returned `true` and its `unlock`, every `try_lock` of
 ///   the other side returns `false`. `try_lock` returns after a bounded time.
 /// * What was written before `unlock` is visible after the next successful `try_lock`.
-/// * `unlock` by a side that does not hold it does nothing.
+/// * `unlock` by a side that does not hold it does nothing; one that holds it from an earlier life
+///   gives it back.
 /// * `is_held_by_peer` tells a lock that a dead peer has left behind; whether the chip can take it
-///   back (`force_unlock`) is the port's to say.
+///   back (`force_unlock`) is the port's to say. Where it cannot, a lock channel stays busy until the
+///   peer, started again, gives it back itself.
+/// * A semaphore guards one lock channel of one link, and nothing else.
 pub trait HardwareLock {
     /// Takes it, if it is free.
     fn try_lock(&self) -> bool;
@@ -126,6 +131,8 @@ pub struct Uses {
     pub replies: bool,
     /// State channels.
     pub states: bool,
+    /// Lock channels.
+    pub locks: bool,
     /// Message channels.
     pub messages: bool,
     /// Wakers (`arm` of the handles). Without them: [`Receiver::ring_at`](super::Receiver::ring_at).
@@ -138,6 +145,7 @@ impl Uses {
         filters: true,
         replies: true,
         states: true,
+        locks: true,
         messages: true,
         wakers: true,
     };
@@ -146,6 +154,7 @@ impl Uses {
         filters: false,
         replies: false,
         states: false,
+        locks: false,
         messages: false,
         wakers: false,
     };

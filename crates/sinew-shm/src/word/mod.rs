@@ -16,7 +16,7 @@ mod segment;
 #[cfg(all(test, not(any(loom, miri))))]
 pub(crate) mod trial;
 
-pub(crate) use segment::{BlockArea, CopyArea, LineArea, RingArea, Span, Words};
+pub(crate) use segment::{BlockArea, CopyArea, LineArea, RingArea, Span, WordArea, Words};
 pub use segment::{Line, Segment};
 #[cfg(all(feature = "linux", target_os = "linux"))]
 pub(crate) mod futex;
@@ -89,6 +89,14 @@ pub(crate) const ANSWER_LOAD: Point = Point::new("answer_load", Ordering::Acquir
 pub(crate) const TAKEN_STORE: Point = Point::new("taken_store", Ordering::Release);
 /// Message channels: pairs with [`TAKEN_STORE`].
 pub(crate) const TAKEN_LOAD: Point = Point::new("taken_load", Ordering::Acquire);
+/// Lock channels: this side's wish before its look at the peer's, so that one of two sees the other.
+pub(crate) const LOCK_FENCE: Point = Point::new("lock_fence", Ordering::SeqCst);
+/// Lock channels: what the owner read and wrote happens before the lock is free.
+pub(crate) const LOCK_STORE: Point = Point::new("lock_store", Ordering::Release);
+/// Lock channels: pairs with [`LOCK_STORE`].
+pub(crate) const LOCK_LOAD: Point = Point::new("lock_load", Ordering::Acquire);
+/// Lock channels: that the lock is free before the look whether the peer waits for it.
+pub(crate) const LOCK_LOOK_FENCE: Point = Point::new("lock_look_fence", Ordering::SeqCst);
 /// State channels: what a side says of its copies, or of its reading, happens after what it wrote or
 /// read before.
 pub(crate) const STATE_STORE: Point = Point::new("state_store", Ordering::Release);
@@ -149,6 +157,16 @@ pub const MESSAGE_MUTANTS: [&str; 10] = [
     RETURN_LOOK_FENCE.name,
     CLEAR_FENCE.name,
     CLEAR_LOOK.name,
+];
+
+/// The points of lock channels; see [`MUTANTS`].
+#[cfg(loom)]
+pub const LOCK_MUTANTS: [&str; 5] = [
+    LOCK_FENCE.name,
+    LOCK_STORE.name,
+    LOCK_LOAD.name,
+    LOCK_LOOK_FENCE.name,
+    SLEEP_FENCE.name,
 ];
 
 impl Point {

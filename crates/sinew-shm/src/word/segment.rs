@@ -12,6 +12,10 @@ use super::{AtomicU32, Ordering, Point};
 #[cfg(loom)]
 use loom::cell::UnsafeCell;
 
+mod area;
+
+pub(crate) use area::WordArea;
+
 /// Memory for one segment inside a program, aligned as a segment must be.
 #[derive(Clone, Copy)]
 #[repr(C, align(256))]

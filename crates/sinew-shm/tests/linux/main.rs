@@ -1,6 +1,7 @@
 //! Mappings, sealed segments, doorbells and the exchange, against the kernel itself.
 #![cfg(all(feature = "linux", target_os = "linux", not(miri)))]
 
+mod areas;
 mod barrier;
 mod bells;
 mod exchange;

@@ -3,6 +3,7 @@
 use super::super::books::Block;
 use super::super::config::{Channel, Role};
 use super::super::inbox::Inbox;
+use super::super::lock::LockEnd;
 use super::super::memory::Memory;
 use super::super::message::MessageEnd;
 use super::super::outbox::Outbox;
@@ -38,6 +39,14 @@ impl Slot {
         }
     }
 
+    /// The channel, where it is a lock.
+    pub(super) fn lock(&self) -> Option<&LockEnd> {
+        match &self.0 {
+            Room::Lock(channel) => Some(channel),
+            _ => None,
+        }
+    }
+
     /// The channel, where it is one of messages.
     pub(super) fn messages(&self) -> Option<&MessageEnd> {
         match &self.0 {
@@ -51,6 +60,7 @@ impl Slot {
         match &mut self.0 {
             Room::Queue(channel) => Some((channel.id, &mut channel.tally)),
             Room::Messages(channel) => Some((channel.id, &mut channel.tally)),
+            Room::Lock(channel) => Some((channel.id, &mut channel.tally)),
             Room::Empty | Room::State(_) => None,
         }
     }
@@ -71,6 +81,7 @@ impl Slot {
             Room::Queue(channel) => Some(channel.priority),
             Room::State(channel) => Some(channel.priority),
             Room::Messages(channel) => Some(channel.priority),
+            Room::Lock(channel) => Some(channel.priority),
         }
     }
 }
@@ -80,6 +91,7 @@ pub(super) enum Room {
     Empty,
     Queue(ChannelEnd),
     State(StateEnd),
+    Lock(LockEnd),
     Messages(MessageEnd),
 }
 

@@ -30,6 +30,7 @@ mod steps;
 
 pub use channel::Slot;
 pub(super) use channel::What;
+pub(super) use steps::Tried;
 
 pub use opening::{OpenError, Options, Parts, Status};
 pub use platform::Platform;
@@ -132,6 +133,17 @@ impl<P: Platform> End<P> {
         if !P::USES.states && config.channels.iter().any(is_state) {
             return Err(OpenError::States);
         }
+        let is_lock = |channel: &&Channel| matches!(channel.kind, Carries::Lock);
+        for channel in config.channels.iter().filter(is_lock) {
+            if !P::USES.locks {
+                return Err(OpenError::Locks);
+            }
+            let semaphore = channel.semaphore.checked_sub(1);
+            let missing = semaphore.filter(|&number| platform.hardware_lock(number).is_none());
+            if let Some(number) = missing {
+                return Err(OpenError::Semaphore(number));
+            }
+        }
         let is_message = |channel: &Channel| matches!(channel.kind, Carries::Message);
         if !P::USES.messages && config.channels.iter().any(is_message) {
             return Err(OpenError::Messages);
@@ -167,7 +179,7 @@ impl<P: Platform> End<P> {
             peer_beat: (0, 0),
         };
         inner
-            .place_channels(channel, &cache)
+            .place_channels(channel, &platform, &cache)
             .ok_or(OpenError::Room)?;
         inner.reopen(is_trusted, &cache);
         doorbell.ring();

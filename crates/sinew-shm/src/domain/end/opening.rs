@@ -58,6 +58,11 @@ pub enum OpenError {
     Replies,
     /// The configuration has state channels, and [`Platform::USES`] leaves them out.
     States,
+    /// The configuration has lock channels, and [`Platform::USES`] leaves them out.
+    Locks,
+    /// The configuration has a lock channel with a semaphore that [`Platform::hardware_lock`] does not
+    /// have: this is its number.
+    Semaphore(u16),
     /// The configuration has message channels, and [`Platform::USES`] leaves them out.
     Messages,
     /// Fewer slots or blocks than [`Config::channels`](crate::domain::Config::channels) and [`Config::blocks`](crate::domain::Config::blocks) need.
@@ -80,6 +85,15 @@ impl core::fmt::Display for OpenError {
             OpenError::States => f.write_str(
                 "the configuration has a state channel, and this end is built without them: set \
                  Platform::USES, or leave the channel out",
+            ),
+            OpenError::Locks => f.write_str(
+                "the configuration has a lock channel, and this end is built without them: set \
+                 Platform::USES, or leave the channel out",
+            ),
+            OpenError::Semaphore(number) => write!(
+                f,
+                "the platform has no hardware semaphore {number}: give it in \
+                 Platform::hardware_lock, or take it out of the channel on both sides"
             ),
             OpenError::Messages => f.write_str(
                 "the configuration has a message channel, and this end is built without them: set \

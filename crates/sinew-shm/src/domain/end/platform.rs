@@ -2,7 +2,7 @@
 
 use super::super::books::Block;
 use super::super::plan::Plan;
-use super::super::port::{Cache, Doorbell, Uses, Ways};
+use super::super::port::{Cache, Doorbell, HardwareLock, Uses, Ways};
 use super::channel::Slot;
 use crate::lock::Lock;
 
@@ -42,6 +42,13 @@ pub trait Platform: Sized {
 
     /// What of the end is used. The rest is not linked.
     const USES: Uses = Uses::ALL;
+
+    /// The hardware semaphore with this number, for lock channels that name it
+    /// ([`Channel::with_semaphore`](crate::domain::Channel::with_semaphore)). It outlives the end.
+    fn hardware_lock(&self, number: u16) -> Option<&'static (dyn HardwareLock + Sync)> {
+        let _ = number;
+        None
+    }
 
     /// Whether this side can order memory for the peer's processor as well, see
     /// [`Platform::barrier`]. It is offered to the peer, and used where both sides offer it.

@@ -4,6 +4,7 @@ use super::super::books::Block;
 use super::super::config::{Channel, Config, Kind as Carries, Role};
 use super::super::directory;
 use super::super::identity::Identity;
+use super::super::lock::LockEnd;
 use super::super::memory::Memory;
 use super::super::message::MessageEnd;
 use super::super::plan::ChannelPlan;
@@ -65,6 +66,7 @@ impl<P: Platform> Inner<P> {
     pub(super) fn place_channels(
         &mut self,
         plans: impl Fn(&Channel, usize) -> Option<ChannelPlan>,
+        platform: &P,
         cache: &P::Cache,
     ) -> Option<()> {
         let config = self.config;
@@ -83,6 +85,12 @@ impl<P: Platform> Inner<P> {
                 Carries::State if P::USES.states => {
                     Room::State(StateEnd::new(channel, &plan, self.role, &self.memory)?)
                 }
+                Carries::Lock if P::USES.locks => {
+                    let number = channel.semaphore.checked_sub(1);
+                    let hardware = number.and_then(|number| platform.hardware_lock(number));
+                    let facts = (self.role, self.identity.hash, hardware);
+                    Room::Lock(LockEnd::new(channel, &plan, facts, &self.memory)?)
+                }
                 Carries::Message if P::USES.messages => {
                     let books_of_all = (self.blocks.as_mut(), books);
                     let end =
@@ -90,7 +98,7 @@ impl<P: Platform> Inner<P> {
                     books = end.books_end;
                     Room::Messages(end)
                 }
-                Carries::State | Carries::Message => return None,
+                Carries::State | Carries::Lock | Carries::Message => return None,
             };
             // Insertion: behind everything that is as urgent.
             let slots = self.slots.as_mut().get_mut(..=index)?;
@@ -127,6 +135,15 @@ impl<P: Platform> Inner<P> {
         }
     }
 
+    /// A lock channel.
+    #[inline(always)]
+    pub(super) fn lock(&mut self, slot: usize) -> Option<&mut LockEnd> {
+        match &mut self.slots.as_mut().get_mut(slot)?.0 {
+            Room::Lock(channel) => Some(channel),
+            _ => None,
+        }
+    }
+
     /// A state channel.
     #[inline(always)]
     pub(super) fn state(&mut self, slot: usize) -> Option<&mut StateEnd> {
@@ -141,8 +158,9 @@ impl<P: Platform> Inner<P> {
         let waiters = match self.slots.as_mut().get(slot).map(|slot| &slot.0) {
             Some(Room::Queue(channel)) => &channel.waiters,
             Some(Room::Messages(channel)) => &channel.waiters,
+            Some(Room::Lock(channel)) => return !channel.waiters.is_empty(),
             // Nobody waits for a value.
-            _ => return false,
+            Some(Room::State(_) | Room::Empty) | None => return false,
         };
         waiters.iter().any(|waiters| !waiters.is_empty())
     }
@@ -223,6 +241,9 @@ impl<P: Platform> Inner<P> {
                     if is_trusted && !was_up {
                         self.clear(cache);
                     }
+                    if P::USES.locks && !was_up {
+                        after.ring |= self.give_back_locks(cache);
+                    }
                     self.is_draining |= draining;
                     self.set(Status::Up);
                     return after;
@@ -264,6 +285,17 @@ impl<P: Platform> Inner<P> {
             }
         }
         after
+    }
+
+    /// The peer knows this side's session: locks that an earlier one had are free. Whether there is one.
+    fn give_back_locks(&mut self, cache: &P::Cache) -> bool {
+        let mut any = false;
+        for slot in 0..self.slots.as_mut().len() {
+            if let Some(channel) = self.lock(slot) {
+                any |= channel.come_up(cache);
+            }
+        }
+        any
     }
 
     /// Ends the pairing, if there is one, in a session of which the peer knows nothing: it may live
@@ -358,6 +390,11 @@ impl<P: Platform> Inner<P> {
             {
                 channel.reset((me, peer_session), books, forget_held, cache);
             }
+            if P::USES.locks
+                && let Some(channel) = self.lock(slot)
+            {
+                channel.reset(peer_session, cache);
+            }
             if P::USES.states
                 && let Some(channel) = self.state(slot)
             {
@@ -443,6 +480,11 @@ impl<P: Platform> Inner<P> {
                 && let Some((channel, books)) = self.messages(slot)
             {
                 is_drained &= !is_up || channel.is_drained(books, cache);
+            }
+            if P::USES.locks
+                && let Some(channel) = self.lock(slot)
+            {
+                is_drained &= !channel.is_held();
             }
             let Some((channel, blocks)) = self.channel(slot) else {
                 continue;

@@ -31,6 +31,13 @@
 //! kind = "message"     # five words, with and without an answer
 //! requests = 8         # that wait to be taken up, at most, in each direction
 //! calls = 4            # that wait for an answer, at most; default 0
+//!
+//! [[channel]]
+//! id = 5
+//! name = "map"
+//! kind = "lock"        # one area that both sides change, one at a time
+//! size = 4096          # bytes of the area
+//! semaphore = 3        # of the chip, where one guards it; default none
 //! ```
 //!
 //! A file and a constant with the same content have the same hash, so one side may load what the
@@ -104,6 +111,7 @@ impl LinkFile {
                 replies: channel.replies,
                 requests: channel.requests,
                 calls: channel.calls,
+                semaphore: channel.semaphore,
             })
         });
         Some(LinkFile {

@@ -17,8 +17,20 @@ pub(super) type Error = (Option<usize>, Problem);
 
 pub(super) const LINK: &[&str] = &["trust", "line", "channel"];
 const CHANNEL: &[&str] = &[
-    "id", "kind", "name", "priority", "blocks", "size", "first", "second", "requests", "calls",
-    "replies", "uuid", "type",
+    "id",
+    "kind",
+    "name",
+    "priority",
+    "blocks",
+    "size",
+    "first",
+    "second",
+    "requests",
+    "calls",
+    "semaphore",
+    "replies",
+    "uuid",
+    "type",
 ];
 const POOL: &[&str] = &["blocks", "size"];
 
@@ -74,6 +86,7 @@ pub(super) fn link(text: &str, link: &Table<'_, '_>) -> Result<LinkFile, Vec<Err
             ConfigError::DuplicateId(id)
             | ConfigError::Pool(id)
             | ConfigError::State(id)
+            | ConfigError::Lock(id)
             | ConfigError::Messages(id)
             | ConfigError::RepliesNeedTrust(id) => {
                 file.channels.iter().rposition(|channel| channel.id == id)
@@ -91,10 +104,11 @@ fn channel(text: &str, value: &Spanned<DeValue<'_>>) -> Result<Channel, Error> {
     let kind = table
         .get(
             "kind",
-            "\"queue\", \"state\" or \"message\"",
+            "\"queue\", \"state\", \"lock\" or \"message\"",
             |value| match value.as_str()? {
                 "queue" => Some(Kind::Queue),
                 "state" => Some(Kind::State),
+                "lock" => Some(Kind::Lock),
                 "message" => Some(Kind::Message),
                 _ => None,
             },
@@ -149,6 +163,11 @@ fn channel(text: &str, value: &Spanned<DeValue<'_>>) -> Result<Channel, Error> {
         second,
         requests: messages("requests")?,
         calls: messages("calls")?,
+        semaphore: table
+            .get("semaphore", "a number from 0 to 65534", |value| {
+                integer::<u16>(value)?.checked_add(1)
+            })?
+            .unwrap_or(0),
         replies: table
             .get("replies", "true or false", DeValue::as_bool)?
             .unwrap_or(false),
@@ -162,8 +181,8 @@ fn pool(table: &Table<'_, '_>, kind: Kind) -> Result<Pool, Error> {
                 integer(value).filter(|&blocks| blocks <= MAX_BLOCKS)
             })?
         }
-        // One value.
-        Kind::State => table
+        // One value, or one area.
+        Kind::State | Kind::Lock => table
             .get("blocks", "0 or 1", |value| {
                 integer(value).filter(|&blocks| blocks <= 1)
             })?

@@ -35,6 +35,7 @@ fn write_channel(text: &mut String, channel: &Channel) -> core::fmt::Result {
     match channel.kind {
         Kind::Queue => {}
         Kind::State => text.push_str("kind = \"state\"\n"),
+        Kind::Lock => text.push_str("kind = \"lock\"\n"),
         Kind::Message => text.push_str("kind = \"message\"\n"),
     }
     writeln!(text, "priority = {}", channel.priority)?;
@@ -45,6 +46,9 @@ fn write_channel(text: &mut String, channel: &Channel) -> core::fmt::Result {
         writeln!(text, "requests = {requests}\ncalls = {calls}")?;
     }
     write_pools(text, channel)?;
+    if let Some(number) = channel.semaphore.checked_sub(1) {
+        writeln!(text, "semaphore = {number}")?;
+    }
     if channel.replies {
         writeln!(text, "replies = true")?;
     }

@@ -3,6 +3,7 @@
 use super::super::config::{Kind, Name, Pool};
 use super::super::layout::{directory, state, statistics};
 use super::Source;
+use super::lock::LockWords;
 
 /// One side of a channel, as it was when it was read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,6 +30,8 @@ pub struct ChannelSide {
     pub requests: u16,
     /// Of a message channel: calls that are open, at most.
     pub calls: u16,
+    /// Of a lock channel: the number of the hardware semaphore that guards it, + 1; 0 where none does.
+    pub semaphore: u16,
     /// What happened.
     pub counts: Counts,
     /// Where the control line and the pool lie.
@@ -36,6 +39,8 @@ pub struct ChannelSide {
     pub(super) area: u32,
     /// Of a state channel, the number of the latest value, where there is one.
     pub(super) version: Option<u32>,
+    /// Of a lock channel, what the side says of the lock.
+    pub(super) lock: Option<LockWords>,
 }
 
 /// What a side counts of a channel. Free-running, so that differences are to be taken modulo 2^32.
@@ -88,6 +93,21 @@ impl ChannelSide {
             Some(Kind::State) => version(&source.line(control)?),
             _ => None,
         };
+        let is_lock = kind == Some(Kind::Lock);
+        let lock = match is_lock {
+            true => Some(LockWords::read(&source.line(control)?)),
+            false => None,
+        };
+        let messages = if is_lock {
+            0
+        } else {
+            word(directory::MESSAGES)
+        };
+        let semaphore = if is_lock {
+            word(directory::MESSAGES)
+        } else {
+            0
+        };
         Some(ChannelSide {
             id: u16::from_le_bytes([id, id_high]),
             name: Name(bytes(directory::NAME)),
@@ -101,12 +121,14 @@ impl ChannelSide {
                 word(directory::PEER_SIZE),
             ),
             replies: blocks >> 24 != 0,
-            requests: word(directory::MESSAGES) as u16,
-            calls: (word(directory::MESSAGES) >> 16) as u16,
+            requests: messages as u16,
+            calls: (messages >> 16) as u16,
+            semaphore: semaphore as u16,
             counts: Counts::read(source, word(directory::STATISTICS))?,
             control,
             area: word(directory::POOL),
             version,
+            lock,
         })
     }
 }

@@ -32,11 +32,13 @@ use crate::word::{SESSION_LOAD, Segment};
 
 mod channel;
 mod flow;
+mod lock;
 mod side;
 mod value;
 
 pub use channel::{ChannelSide, Counts};
 pub use flow::Flow;
+pub use lock::LockInfo;
 pub use side::{Features, NoSide, Side, State};
 pub use value::{NoValue, ValueInfo};
 
@@ -232,8 +234,8 @@ impl Channel {
         self.any_side()?.kind
     }
 
-    /// What this side sends; `None` where the side is not there, or has no blocks here, and of a state
-    /// channel, which sends nothing.
+    /// What this side sends; `None` where the side is not there, or has no blocks here, and of channels that
+    /// are no queues.
     pub fn flow(&self, from: Role) -> Option<Flow> {
         let sender = self.looks(from)?;
         if self.kind() != Some(Kind::Queue) {
@@ -246,6 +248,11 @@ impl Channel {
     /// or has no value here. [`Link::value`] reads it.
     pub fn value(&self, from: Role) -> Option<ValueInfo> {
         ValueInfo::of(self.side(from)?)
+    }
+
+    /// Of a lock channel, who has the lock and how the area is; `None` where no side is there.
+    pub fn lock(&self) -> Option<LockInfo> {
+        LockInfo::of(self.side(Role::First), self.side(Role::Second))
     }
 
     fn looks(&self, role: Role) -> Option<&Looks> {

@@ -207,6 +207,9 @@ fn violation(code: u16) -> Option<Violation> {
         V::Twice,
         V::NotLent,
         V::Length,
+        V::Kind,
+        V::Token,
+        V::Version,
     ];
     all.into_iter().find(|&violation| violation as u16 == code)
 }

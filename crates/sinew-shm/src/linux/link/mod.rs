@@ -15,6 +15,7 @@
 //! heartbeat, and one that lives by an event loop calls it also when [`Link::descriptor`] is readable,
 //! and wakes its tasks by `arm` of the handles.
 
+mod area;
 mod error;
 mod handles;
 mod listener;
@@ -37,6 +38,7 @@ use crate::domain::{self, Config, End, Lost, Role, Status};
 use crate::lock::{Lock, StdLock};
 use wait::{Crowd, Parker, Queue, lock};
 
+pub use area::{Area, Locked};
 pub use error::{LinkError, WaitError};
 pub use handles::{Receiver, Sender};
 pub use listener::Listener;
@@ -148,6 +150,11 @@ impl<L: Lock> Link<L> {
     /// One side of the message channel with this id; `None` where the link has no such channel.
     pub fn messages(&self, channel: u16) -> Option<Messages<L>> {
         Messages::new(self, channel)
+    }
+
+    /// The area of the lock channel with this id; `None` where the link has no such channel.
+    pub fn area(&self, channel: u16) -> Option<Area<L>> {
+        Area::new(self, channel)
     }
 
     /// Waits until the link is up. What a peer that has ended sent before, and nobody has received

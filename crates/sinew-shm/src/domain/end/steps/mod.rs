@@ -6,6 +6,7 @@ use super::End;
 use super::channel::Slot;
 use super::platform::Platform;
 
+mod locks;
 mod messages;
 mod receiving;
 mod sending;
@@ -19,6 +20,8 @@ pub(super) enum Slow {
     TooLarge,
     Violation(Violation),
 }
+
+pub(in super::super) use locks::Tried;
 
 impl From<Denied> for Slow {
     fn from(denied: Denied) -> Slow {

@@ -92,6 +92,13 @@ impl<P: Platform> End<P> {
             channel.arm(waits, cache);
             self.before_last_look(has_barrier);
             channel.wakers(waits, all, books, cache, &mut woken);
+        } else if P::USES.locks
+            && let Some(channel) = inner.lock(slot)
+            && channel.wakers(waits, all, cache, &mut woken)
+        {
+            channel.arm(cache);
+            self.before_last_look(has_barrier);
+            channel.wakers(waits, all, cache, &mut woken);
         }
         woken
     }

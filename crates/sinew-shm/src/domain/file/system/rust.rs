@@ -207,6 +207,7 @@ fn channel(one: &Channel) -> String {
         replies,
         requests,
         calls,
+        semaphore,
     } = *one;
     let plain = Channel {
         id,
@@ -245,6 +246,9 @@ fn channel(one: &Channel) -> String {
     }
     if calls != plain.calls {
         field("calls", calls.to_string());
+    }
+    if semaphore != plain.semaphore {
+        field("semaphore", semaphore.to_string());
     }
     match fields.is_empty() {
         true => format!("{base},"),
