@@ -44,4 +44,42 @@ impl<P: Platform> End<P> {
             }
         })
     }
+
+    /// Everything that a later call on an end with one lock channel depends on.
+    pub(in super::super) fn lock_private(&self) -> [u64; 18] {
+        self.locked(|inner| {
+            let [me, peer, state] = inner.session.digest().map(u64::from);
+            let [a, b, c, d, e, f, g, h, i, j, k] = inner.lock(0).expect("a lock").digest();
+            let status = inner.status == Status::Up;
+            let pairing = u64::from(inner.pairing);
+            let (live, sendable) = (inner.live.into(), inner.sendable.into());
+            [
+                status.into(),
+                pairing,
+                live,
+                sendable,
+                me,
+                peer,
+                state,
+                a,
+                b,
+                c,
+                d,
+                e,
+                f,
+                g,
+                h,
+                i,
+                j,
+                k,
+            ]
+        })
+    }
+
+    /// Whether a hold has the lock, in the present pairing.
+    pub(in super::super) fn has_lock(&self, pairing: u32, hold: u32) -> bool {
+        self.locked(|inner| {
+            inner.live == pairing && inner.lock(0).expect("a lock").digest()[2] == hold.into()
+        })
+    }
 }

@@ -11,10 +11,13 @@
 //! sides that live on, and look a few times, come up, have all of their blocks, and reach each
 //! other.
 //!
+//! `locks` does the same for a lock channel, with calls of its own.
+//!
 //! Built without optimisation the searches stop after some hundred states.
 
 mod identity;
 mod key;
+mod locks;
 mod mutant;
 mod search;
 mod world;

@@ -83,6 +83,16 @@ impl Platform for Solo {
 /// An end that can be copied: it has no waker and owns nothing.
 pub(super) struct Image(ManuallyDrop<End<Solo>>);
 
+impl Image {
+    pub(super) fn of(end: End<Solo>) -> Image {
+        Image(ManuallyDrop::new(end))
+    }
+
+    pub(super) fn end(&self) -> &End<Solo> {
+        &self.0
+    }
+}
+
 impl Clone for Image {
     fn clone(&self) -> Image {
         // SAFETY: of both copies, neither is dropped, so nothing is freed twice; an end without
@@ -319,7 +329,7 @@ impl Arena {
     fn run(&self, side: &mut Option<Side>, index: usize, op: Op) -> Outcome {
         if op == Op::Open {
             *side = Some(Side {
-                end: Image(ManuallyDrop::new(self.open(index))),
+                end: Image::of(self.open(index)),
                 held: Vec::new(),
             });
         }
@@ -376,7 +386,7 @@ impl Arena {
         Ok(())
     }
 
-    fn open(&self, index: usize) -> End<Solo> {
+    pub(super) fn open(&self, index: usize) -> End<Solo> {
         let [first, second] = self.segments;
         let (mine, peer) = if index == 0 {
             (first, second)
