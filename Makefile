@@ -72,13 +72,14 @@ test-loom: ## every interleaving of what threads share, and mutants that must fa
 	RUSTFLAGS="--cfg loom" cargo test -q --target-dir target/loom -p sinew-shm --release --test loom
 	RUSTFLAGS="--cfg loom" cargo test -q --target-dir target/loom -p sinew-shm --release --test loom_domain
 	RUSTFLAGS="--cfg loom" cargo test -q --target-dir target/loom -p sinew-shm --release --test loom_messages
+	RUSTFLAGS="--cfg loom" cargo test -q --target-dir target/loom -p sinew-shm --release --test loom_locks
 	RUSTFLAGS="--cfg loom" cargo test -q --target-dir target/loom -p sinew --release --lib loom
 
 test-miri: ## the thread link under Miri, and the shared layout on a big-endian machine
 	@./setup miri
 	@# Tests leak the memory that they share. Those that only play with random input are not for Miri.
 	MIRIFLAGS=-Zmiri-ignore-leaks cargo +nightly miri test -q -p sinew-shm --lib --test queue \
-		--test domain --test threads --test state --test draining --test refusals --test doscom \
+		--test domain --test threads --test state --test lock --test draining --test refusals --test doscom \
 		--test observe
 	cargo +nightly miri test -q -p sinew-shm --test golden --target s390x-unknown-linux-gnu
 	cargo +nightly miri test -q -p sinew --features shm,conformance --test queue_conformance --test domain_conformance

@@ -14,7 +14,8 @@ use std::task::{Wake, Waker};
 
 use caches::{Board, ChipEnd, settle};
 use sinew_shm::domain::{
-    Channel, Config, Lost, Pool, Predicate, Receiver, Refused, Role, Sender, State, Status,
+    Area, Channel, Config, LockError, Lost, Pool, Predicate, Receiver, Refused, Role, Sender,
+    State, Status,
 };
 
 const ROUNDS: u32 = if cfg!(miri) { 10 } else { 500 };
@@ -329,4 +330,66 @@ fn the_latest_value_crosses_both_ways_however_often_it_is_set_and_read() {
 /// The value that was set last.
 fn last(number: u32) -> Value {
     [if number == 0 { 200 } else { number as u8 }; 150]
+}
+
+const LOCKED: Config = Config::new(&[Channel::lock(1, "area", 150)]);
+const LOCKED_256: Config = Config {
+    line_log2: 8,
+    ..LOCKED
+};
+
+#[test]
+fn an_area_is_what_its_last_owner_left_and_who_waits_for_it_is_rung() {
+    on_boards(&[LOCKED, LOCKED_256], |board| {
+        let (first, second) = board.up();
+        let areas = [&first, &second].map(|end| Area::new(end, 1).unwrap());
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(woken.clone());
+        let mut expected = [0; 150];
+        for round in 1..=ROUNDS as usize {
+            let (near, far) = (&areas[round % 2], &areas[1 - round % 2]);
+            let mut guard = near.try_lock().unwrap();
+            let mut found = [0; 150];
+            guard.read(0, &mut found).unwrap();
+            assert_eq!(found, expected);
+            let at = round * 7 % 140;
+            expected[at..at + 10].fill(round as u8);
+            guard.write(at, &[round as u8; 10]).unwrap();
+            assert!(matches!(far.try_lock(), Err(LockError::Busy)));
+            far.arm(&waker);
+            drop(guard);
+            assert_eq!(near.end().doorbell().take(), 1);
+            far.end().look(0);
+            assert_eq!(woken.0.load(Ordering::Relaxed) as usize, round);
+        }
+    });
+}
+
+#[test]
+fn an_owner_that_dies_poisons_the_area_whatever_is_left_in_the_caches() {
+    on_boards(&[LOCKED], |board| {
+        for (role, silently) in [(Role::First, true), (Role::Second, true)] {
+            let (first, second) = board.up();
+            let (dead, lives) = match role {
+                Role::First => (first, second),
+                Role::Second => (second, first),
+            };
+            let area = Area::new(&dead, 1).unwrap();
+            let mut guard = match area.try_lock() {
+                Ok(guard) => guard,
+                Err(LockError::Poisoned(poisoned)) => poisoned.accept(),
+                Err(error) => panic!("{error:?}"),
+            };
+            guard.write(3, &[7; 9]).unwrap();
+            std::mem::forget(guard);
+            drop(area);
+            let new = restart(board, dead, role, silently);
+            settle(&new, &lives);
+            for end in [&new, &lives] {
+                let area = Area::new(end, 1).unwrap();
+                let tried = area.try_lock();
+                assert!(matches!(tried, Err(LockError::Poisoned(_))));
+            }
+        }
+    });
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use sinew_shm::domain::{self, Config, End, Kind, Refused, Role, Status};
 use sinew_shm::linux::exchange::{DoorbellKind, ExchangeError};
 use sinew_shm::linux::link::{
-    Link, LinkError, Listener, Options, Receiver, RegionBell, Sender, WaitError,
+    Area, Link, LinkError, Listener, Options, Receiver, RegionBell, Sender, WaitError,
 };
 use sinew_shm::linux::process::Process;
 use sinew_shm::linux::{Deadline, Region};
@@ -18,7 +18,7 @@ use sinew_shm::linux::{Deadline, Region};
 use super::Medium;
 use super::random::Random;
 use super::traffic::{
-    LEAST, LINK, MUTUAL, Received, STATE, Token, Value, Values, is_intact, write,
+    AREA, LEAST, LINK, MUTUAL, Received, STATE, Token, Value, Values, WORDS, is_intact, write,
 };
 
 type Packet<'a> = domain::Packet<'a, std::sync::Arc<End<Process>>>;
@@ -71,6 +71,7 @@ pub fn run(arguments: &[String]) {
         random: Random(life.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1),
         received: Received::default(),
         old_values: HashSet::new(),
+        area: 0,
     };
     side.live(Path::new(path));
 }
@@ -85,6 +86,8 @@ struct Side {
     received: Received,
     /// Of all pairings before.
     old_values: HashSet<Token>,
+    /// What this life left in the area last.
+    area: u32,
 }
 
 /// Handles of one pairing.
@@ -92,6 +95,7 @@ struct Handles {
     senders: Vec<Sender>,
     receivers: Vec<Receiver>,
     state: State,
+    area: Area,
 }
 
 impl Handles {
@@ -102,6 +106,7 @@ impl Handles {
             senders: ids().map(|id| link.sender(id).unwrap()).collect(),
             receivers: ids().map(|id| link.receiver(id).unwrap()).collect(),
             state: State::new(link.end(), STATE).unwrap(),
+            area: link.area(AREA).unwrap(),
         }
     }
 }
@@ -168,6 +173,10 @@ impl Side {
 
     /// Until the link is gone, or this side is to end.
     fn use_link(&mut self, link: &Link) {
+        if !self.medium.is_region() {
+            // New memory.
+            self.area = 0;
+        }
         while !ends() {
             match link.up_within(SLICE) {
                 Ok(()) => {}
@@ -254,18 +263,21 @@ impl Side {
         let token = (self.life, self.pairings);
         let mut random = Random(self.random.next() | 1);
         let is_over = AtomicBool::new(false);
-        let has_value = &AtomicBool::new(false);
+        let (has_value, has_area) = (&AtomicBool::new(false), &AtomicBool::new(false));
+        let mut area = self.area;
         thread::scope(|scope| {
             scope.spawn(|| {
                 send(&handles.senders, token, &mut random);
                 is_over.store(true, Ordering::Relaxed);
             });
             let values = scope.spawn(|| exchange_values(&handles.state, token, has_value));
-            self.receive(link, handles, keep, (has_value, when_moving));
+            scope.spawn(|| share_area(&handles.area, &mut area, has_area));
+            self.receive(link, handles, keep, ([has_value, has_area], when_moving));
             if let Some(peer) = values.join().unwrap() {
                 assert!(self.old_values.insert(peer), "{peer:?} is over");
             }
         });
+        self.area = area;
         // Who sends ends with the pairing as well, or with this side.
         assert!(is_over.load(Ordering::Relaxed));
         assert!(link.end().check_books(), "the books, after");
@@ -276,7 +288,7 @@ impl Side {
         link: &Link,
         handles: &'a Handles,
         mut keep: Option<&mut Option<Packet<'a>>>,
-        (has_value, when_moving): (&AtomicBool, &mut dyn FnMut()),
+        (others, when_moving): ([&AtomicBool; 2], &mut dyn FnMut()),
     ) {
         let mut is_moving = false;
         while !ends() {
@@ -310,8 +322,8 @@ impl Side {
             {
                 *keep = Some(packet);
             }
-            let values_move = has_value.load(Ordering::Relaxed);
-            if !is_moving && values_move && self.received.next.iter().all(|&count| count >= MOVING)
+            let others_move = others.iter().all(|has| has.load(Ordering::Relaxed));
+            if !is_moving && others_move && self.received.next.iter().all(|&count| count >= MOVING)
             {
                 is_moving = true;
                 when_moving();
@@ -381,4 +393,55 @@ fn exchange_values(state: &State, token: Token, has_value: &AtomicBool) -> Optio
         thread::sleep(Duration::from_micros(200));
     }
     seen.token
+}
+
+/// Takes the lock again and again until the pairing is over, and makes all words of the area one more.
+/// They are all the same, and not less than this side left, unless an owner died.
+fn share_area(area: &Area, last: &mut u32, has_area: &AtomicBool) {
+    let mut count = 0;
+    while !ends() {
+        let mut bytes = [0; 4 * WORDS];
+        let words = |bytes: &[u8]| -> Vec<u32> {
+            let words = bytes.chunks_exact(4);
+            words
+                .map(|word| u32::from_le_bytes(word.try_into().unwrap()))
+                .collect()
+        };
+        let (mut guard, found) = match area.lock_within(SLICE) {
+            Ok(Ok(guard)) => {
+                if guard.read(0, &mut bytes).is_err() {
+                    return;
+                }
+                let found = words(&bytes);
+                assert!(
+                    found.iter().all(|word| *word == found[0]),
+                    "in part: {found:?}"
+                );
+                assert!(found[0] >= *last, "{} after {last}", found[0]);
+                (guard, found[0])
+            }
+            Ok(Err(poisoned)) => {
+                if poisoned.read(0, &mut bytes).is_err() {
+                    return;
+                }
+                // The last whole one, or, in some words, the one after it.
+                let found = words(&bytes);
+                let most = found.iter().copied().max().unwrap();
+                assert!(found.iter().all(|word| most - word < 2), "older: {found:?}");
+                assert!(most >= *last, "{most} after {last}");
+                (poisoned.accept(), most)
+            }
+            Err(WaitError::TimedOut) => continue,
+            Err(WaitError::Lost(_)) => return,
+            Err(error) => panic!("{error}"),
+        };
+        let next = found + 1;
+        if (0..WORDS).any(|word| guard.set(4 * word, &next).is_err()) || guard.unlock().is_err() {
+            return;
+        }
+        *last = next;
+        count += 1;
+        has_area.store(count >= 5, Ordering::Relaxed);
+        thread::sleep(Duration::from_micros(100));
+    }
 }

@@ -11,11 +11,17 @@ pub type Value = [u8; 4096];
 pub const STATE: u16 = 4;
 const VALUES: Channel = Channel::of::<Value>(STATE, "state");
 
+/// Words of an area, which are all the same whenever nobody has the lock.
+pub const WORDS: usize = 24;
+pub const AREA: u16 = 5;
+const SHARED: Channel = Channel::lock(AREA, "shared", 4 * WORDS as u32);
+
 pub const CHANNELS: &[Channel] = &[
     Channel::new(1, "urgent", Pool::new(8, 64)).priority(0),
     Channel::new(2, "bulk", Pool::new(4, 4096)).priority(200),
     Channel::new(3, "unlike", Pool::new(3, 100)).pools(Pool::new(5, 200), Pool::new(3, 1000)),
     VALUES,
+    SHARED,
 ];
 pub const LINK: Config = Config::new(CHANNELS);
 
@@ -26,6 +32,7 @@ pub const REPLYING: &[Channel] = &[
         .with_replies(),
     Channel::new(3, "unlike", Pool::new(3, 100)).pools(Pool::new(5, 200), Pool::new(3, 1000)),
     VALUES,
+    SHARED,
 ];
 pub const MUTUAL: Config = Config::new(REPLYING).mutual();
 
