@@ -318,6 +318,8 @@ fn every_call_of_mdcom_is_shown_with_a_line_of_its_test() {
             "filter_set",
             "fifo_init",
             "smemch_get",
+            "smemch_trylock",
+            "smemch_unlock",
         ]
     );
 }

@@ -217,6 +217,41 @@ fn the_latest_value_is_shared() -> Result<(), Box<dyn Error>> {
 }
 
 #[test]
+fn an_area_is_shared_by_turns() -> Result<(), Box<dyn Error>> {
+    // ANCHOR: lock
+    const ACCOUNT: u16 = 4;
+    const BANK: Config = Config::new(&[Channel::lock(ACCOUNT, "account", 8)]);
+
+    let (near, far): (Link, Link) = Link::pair(BANK, Options::default())?;
+    let thread = std::thread::spawn(move || far.up_within(SECOND).map(|()| far));
+    near.up_within(SECOND)?;
+    let far = thread.join().unwrap()?;
+    let (here, there) = (
+        near.area(ACCOUNT).ok_or("no such channel")?,
+        far.area(ACCOUNT).ok_or("no such channel")?,
+    );
+    for area in [&here, &there] {
+        let mut account = match area.lock_within(SECOND)? {
+            Ok(account) => account,
+            // Its last owner died, perhaps between the two writes.
+            Err(poisoned) => {
+                let mut account = poisoned.accept();
+                account.write(0, &[0; 8])?;
+                account
+            }
+        };
+        let (from, to): (u32, u32) = (account.get(0)?, account.get(4)?);
+        account.set(0, &from.wrapping_sub(100))?;
+        account.set(4, &to.wrapping_add(100))?;
+        account.unlock()?; // dropping it does the same, without a word on how it went
+    }
+    // ANCHOR_END: lock
+    let account = here.lock_within(SECOND)?.map_err(|_| "poisoned")?;
+    assert_eq!(account.get::<u32>(4)?, 200);
+    Ok(())
+}
+
+#[test]
 fn gathering_and_polling() -> Result<(), Box<dyn Error>> {
     let (near, far): (Link, Link) = Link::pair(LINK, Options::default())?;
     let thread = std::thread::spawn(move || far.up_within(SECOND).map(|()| far));

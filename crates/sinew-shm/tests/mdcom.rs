@@ -14,8 +14,8 @@ use raw::{BLOCK, Pair, SEQUENCE};
 use sinew_shm::Unshared;
 use sinew_shm::domain::observe::State as SideState;
 use sinew_shm::domain::{
-    Block, Channel, Config, Doorbell, End, Field, Lost, Options, Parts, Platform, Pool, Predicate,
-    Receiver, Refused, Role, Sender, Slot, State, Status,
+    AccessError, Area, Block, Channel, Config, Doorbell, End, Field, LockError, Lost, Options,
+    Parts, Platform, Pool, Predicate, Receiver, Refused, Role, Sender, Slot, State, Status,
 };
 use support::{Flag, Solo, memory, parts};
 
@@ -26,7 +26,13 @@ const LINK: Config = Config::new(&[Channel::new(FIFO, "fifo", Pool::new(BLOCKS, 
 const SMEM: u16 = 2;
 const SHARED: Config = Config::new(&[Channel::of::<u64>(SMEM, "smem")]);
 
+const LOCKED: Config = Config::new(&[Channel::lock(SMEM, "smem", SIZE)]);
+
 type Side = Rc<End<Solo>>;
+
+fn area(end: &Side) -> Area<Side> {
+    Area::new(end, SMEM).unwrap()
+}
 
 fn open(pair: &Pair, config: Config<'static>, role: Role) -> Side {
     let options = Options {
@@ -464,4 +470,53 @@ fn smemch_get_of_a_state_is_the_latest_whole_value_without_a_lock() {
     assert_eq!((ours.get(), theirs.get()), (Ok(Some(7)), Ok(Some(100))));
     // Of another type there is none.
     assert!(State::<Side, u32>::new(&end, SMEM).is_none());
+}
+
+#[test]
+fn smemch_get_of_an_area_is_copied_in_and_out_and_never_beyond_it() {
+    let (_, end, peer) = up_with(LOCKED);
+    let (ours, theirs) = (area(&end), area(&peer));
+    let mut guard = ours.try_lock().unwrap();
+    guard.write(SIZE as usize - 4, b"last").unwrap();
+    let beyond = guard.write(SIZE as usize - 3, b"last");
+    assert_eq!(beyond, Err(AccessError::Outside));
+    drop(guard);
+    let guard = theirs.try_lock().unwrap();
+    assert_eq!(guard.get(SIZE as usize - 4), Ok(*b"last"));
+}
+
+#[test]
+fn smemch_trylock_gives_a_guard_or_says_busy_and_wakes_who_waits() {
+    let (_, end, peer) = up_with(LOCKED);
+    let (ours, theirs) = (area(&end), area(&peer));
+    let guard = ours.try_lock().unwrap();
+    assert!(matches!(theirs.try_lock(), Err(LockError::Busy)));
+    let flag = Flag::new();
+    theirs.arm(&flag.waker());
+    assert!(!flag.is_set());
+    drop(guard);
+    peer.look(0);
+    assert!(flag.is_set() && theirs.try_lock().is_ok());
+}
+
+#[test]
+fn smemch_unlock_is_the_owners_alone_and_a_dead_owner_is_told_of() {
+    let (pair, end, peer) = up_with(LOCKED);
+    let (ours, theirs) = (area(&end), area(&peer));
+    let guard = ours.try_lock().unwrap();
+    // Unlocking takes the guard, which the other side does not have.
+    guard.unlock().unwrap();
+    std::mem::forget(theirs.try_lock().unwrap());
+    // Killed as the owner.
+    std::mem::forget((theirs, peer));
+    let peer = open(&pair, LOCKED, Role::Second);
+    for end in [&end, &peer, &end, &peer] {
+        end.look(0);
+    }
+    let theirs = area(&peer);
+    match theirs.try_lock() {
+        Err(LockError::Poisoned(poisoned)) => poisoned.accept().unlock().unwrap(),
+        other => panic!("{other:?}"),
+    }
+    assert!(area(&end).try_lock().is_ok());
 }
