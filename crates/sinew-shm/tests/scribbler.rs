@@ -24,7 +24,8 @@ use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous};
 use rustix::process::getppid;
 use sinew_shm::domain::{
-    Channel, Config, End, Options, Pool, Predicate, Receiver, Refused, Role, Sender, State, Status,
+    Area, Channel, Config, End, LockError, Options, Pool, Predicate, Receiver, Refused, Role,
+    Sender, State, Status,
 };
 use support::{Solo, parts};
 
@@ -32,6 +33,8 @@ const LINK: Config = Config::new(&[
     Channel::new(1, "small", Pool::new(4, 24)),
     Channel::new(2, "large", Pool::new(3, 2048)).priority(1),
     Channel::of::<Value>(3, "state"),
+    // The last one: behind its area is no memory.
+    Channel::lock(4, "area", 512),
 ]);
 type Value = [u8; 200];
 
@@ -123,7 +126,7 @@ fn scribbles() {
     honest[raw::STATE] = raw::READY;
     let places = [0, 1].map(|index| mine.places(index));
     let theirs = [0, 1].map(|index| victim.places(index));
-    let controls = [0, 1, 2].map(|index| mine.places(index).control);
+    let controls = [0, 1, 2, 3].map(|index| mine.places(index).control);
     let mut random = Random(0x9E37_79B9_7F4A_7C15 ^ seed as u64);
     let parent = getppid();
     while getppid() == parent {
@@ -141,9 +144,15 @@ fn scribbles() {
                 }
                 110..120 => mine.set(raw::STATE, random.word() % 6),
                 120..1000 => {
-                    let control = controls[(random.word() % 3) as usize];
+                    let control = controls[(random.word() % 4) as usize];
                     let word = control + (random.word() % 9) as usize;
                     mine.set(word, random.word() >> (random.word() % 32));
+                }
+                // It does not want the lock, and has a next version, now and then.
+                5000..5500 => {
+                    mine.set(controls[3], 0);
+                    (5..8).for_each(|word| mine.set(controls[3] + word, 0));
+                    mine.set(controls[3] + 4, random.word() >> 8);
                 }
                 // An honest peer's words, in a session that has acknowledged the other one.
                 1000..5000 => {
@@ -202,6 +211,7 @@ struct Seen {
     received: u64,
     set: u64,
     values: u64,
+    locked: u64,
     faults: u64,
     violations: u64,
 }
@@ -214,6 +224,7 @@ fn work(pair: &Pair, faults: bool, random: &mut Random, seen: &mut Seen) {
         let senders = [1, 2].map(|id| Sender::new(&end, id).unwrap());
         let receivers = [1, 2].map(|id| Receiver::new(&end, id).unwrap());
         let state = State::<_, Value>::new(&end, 3).unwrap();
+        let area = Area::new(&end, 4).unwrap();
         let (mut places, mut packets) = (Vec::new(), Vec::new());
         if end.status() == Status::Up {
             seen.ups += 1;
@@ -248,6 +259,7 @@ fn work(pair: &Pair, faults: bool, random: &mut Random, seen: &mut Seen) {
                     3 => receiver.set_filter(Predicate::All),
                     4..8 => seen.set += u64::from(state.set(&[9; 200]) == Ok(true)),
                     8..12 => seen.values += u64::from(state.get().is_ok_and(|it| it.is_some())),
+                    12..16 => seen.locked += u64::from(lock(&area, &mut copy)),
                     _ => sender.flush(),
                 },
             }
@@ -265,6 +277,18 @@ fn work(pair: &Pair, faults: bool, random: &mut Random, seen: &mut Seen) {
         let counts = pair.first.places(index).statistics;
         seen.violations += u64::from(pair.first.get(counts + raw::VIOLATIONS));
     }
+}
+
+/// Takes the lock, if it can be had, and uses all of the area.
+fn lock(area: &Area<Rc<End<Solo>>>, copy: &mut [u8]) -> bool {
+    area.arm(Waker::noop());
+    let mut guard = match area.try_lock() {
+        Ok(guard) => guard,
+        Err(LockError::Poisoned(poisoned)) => poisoned.accept(),
+        Err(LockError::Busy | LockError::Lost(_)) => return false,
+    };
+    let whole = &mut copy[..512];
+    guard.read(0, whole) == Ok(()) && guard.write(0, whole) == Ok(())
 }
 
 #[test]
@@ -292,7 +316,7 @@ fn a_side_survives_a_process_that_rewrites_the_peer_s_memory() {
     let mut seen = Seen::default();
     let is_enough = |seen: &Seen| {
         let least = seen.ups.min(seen.sent).min(seen.received);
-        let least = least.min(seen.set).min(seen.values);
+        let least = least.min(seen.set).min(seen.values).min(seen.locked);
         seen.calls >= calls && least.min(seen.faults).min(seen.violations) >= 100
     };
     let mut life = 0;
