@@ -237,7 +237,9 @@ impl Side {
             let blocks = channel.pool(self.role).blocks - held;
             let mut places = Vec::new();
             for taken in 0..blocks {
-                match sender.place(1) {
+                // The first attempt may itself bring the link up, where it went down before the handles
+                // were made and has come back.
+                match sender.place(1).or_else(|_| sender.place(1)) {
                     Ok(place) => places.push(place),
                     Err(Refused::Lost(_)) => return false,
                     // It went down again before the handles were made.
