@@ -186,14 +186,13 @@ fn only_what_was_written_is_cleared() {
     assert_eq!([0, 1, 2].map(|index| scene.cleared(index)), [0; 3]);
     scene.next_peer();
     scene.come_up();
-    let words = |bytes: u32| bytes.next_multiple_of(size_of::<usize>() as u32);
     // Of three blocks of 256 bytes two were written.
-    let queue = words(100) + words(40);
+    let queue = 100 + 40;
     // Of four copies two.
     let state = 2 * 32;
     // Three of four lines went out, and one of two blocks; one line and one block were an answer's, and
     // one line gave the peer's block back.
-    let messages = 3 * 28 + words(80) + 2 * 20 + words(53);
+    let messages = 3 * 28 + 80 + 2 * 20 + 53;
     assert_eq!(
         [0, 1, 2].map(|index| scene.cleared(index)),
         [queue, state, messages]
@@ -213,7 +212,7 @@ fn only_what_was_written_is_cleared() {
         .unwrap();
     scene.next_peer();
     scene.come_up();
-    assert_eq!(scene.cleared(0), queue + words(1));
+    assert_eq!(scene.cleared(0), queue + 1);
 }
 
 #[test]

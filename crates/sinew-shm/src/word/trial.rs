@@ -68,3 +68,8 @@ pub(super) fn store(at: usize, value: u32) -> bool {
     TRIAL.set(trial);
     alive
 }
+
+/// Whether the side is dead: what is written from now on is not.
+pub(super) fn is_over() -> bool {
+    TRIAL.get().stores == 0
+}

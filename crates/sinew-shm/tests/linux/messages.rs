@@ -158,3 +158,18 @@ fn waiting_for_anything_ends_with_a_message() {
         assert_eq!(far.link().next_within(LONG), Ok(MOTOR));
     });
 }
+
+#[test]
+fn link_of_values_alone_comes_up_without_a_heartbeat() {
+    const VALUES: Config = Config::new(&[Channel::state(1, "one", 16)]);
+    let mut options = Options::default();
+    options.end.heartbeat = 3_600_000;
+    for _ in 0..20 {
+        let (first, second): (Link, Link) = Link::pair(VALUES, options).unwrap();
+        thread::scope(|scope| {
+            scope.spawn(|| first.up_within(LONG).unwrap());
+            thread::sleep(Duration::from_millis(1));
+            second.up_within(LONG).unwrap();
+        });
+    }
+}

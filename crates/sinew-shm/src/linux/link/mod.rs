@@ -380,8 +380,14 @@ impl<L: Lock> Shared<L> {
             self.end.peer_has_ended();
         }
         let since = now.saturating_duration_since(self.begin);
+        let before = self.end.status();
         // Milliseconds that wrap.
-        self.end.look(since.as_millis() as u32)
+        let status = self.end.look(since.as_millis() as u32);
+        if status != before {
+            // Who waits for the link to come up has armed no channel, where none carries packets.
+            self.any.wake_all();
+        }
+        status
     }
 
     /// For who polls: nothing, most of the time.
