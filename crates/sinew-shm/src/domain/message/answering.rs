@@ -57,7 +57,7 @@ pub(in crate::domain) struct Answering {
 }
 
 impl Answering {
-    /// Begins a session. Bytes that were cleared.
+    /// Begins a session. Bytes that were cleared. The control line is cleaned by the caller.
     pub(super) fn reset(
         &mut self,
         (me, peer): (u32, u32),
@@ -95,7 +95,6 @@ impl Answering {
         self.is_soiled = false;
         self.control.at(message::WAKE_MESSAGES).set(u32::MAX);
         self.control.at(message::TAKEN).store(0, RESET_STORE);
-        clean(&self.control, cache);
         used * 4 * 5
     }
 
@@ -203,11 +202,12 @@ impl Answering {
         if call >= self.pool.count() {
             return Err(Violation::Token);
         }
-        self.open(books, asked.token, 0)?;
+        // What is refused is no open call: nobody would answer it.
         let end = offset
             .checked_add(len)
             .filter(|end| *end <= self.pool.size());
         let end = end.ok_or(Violation::Length)?;
+        self.open(books, asked.token, 0)?;
         let (at, bytes) = self.pool.bytes(call, end);
         cache.invalidate(at, bytes);
         Ok(self.pool.for_reading(call, end))
@@ -248,9 +248,15 @@ impl Answering {
             return 0;
         };
         book.next = NONE;
-        match is_live || self.is_shared {
-            true => 0,
-            false => book.clear(&self.answer_in, call, cache),
+        match (is_live, self.is_shared) {
+            (false, false) => book.clear(&self.answer_in, call, cache),
+            (false, true) if call < self.answer_in.count() => {
+                // Written back later, it would go over a message of the next pairing.
+                let (at, bytes) = self.answer_in.bytes(call, self.answer_in.size());
+                cache.clean(at, bytes);
+                0
+            }
+            _ => 0,
         }
     }
 

@@ -327,7 +327,7 @@ impl Calling {
     }
 
     /// The answer of a call, whose place is then free, or, if it has memory, held; `None` while there
-    /// is none.
+    /// is none. After a violation the call is over, and its place free.
     #[inline]
     pub(in crate::domain) fn take(
         &mut self,
@@ -340,12 +340,6 @@ impl Calling {
         if !self.is_answered(token, cache) {
             return Ok(None);
         }
-        if place(token) < memory {
-            book.state = State::Held;
-        } else {
-            (book.state, book.next) = (State::Free, free);
-            self.free = place(token);
-        }
         let line = self.answers.for_reading(u32::from(place(token)));
         // The line may have been fetched before its other words were there.
         invalidate(&line, cache);
@@ -354,7 +348,14 @@ impl Calling {
         full_fence(CLEAR_LOOK);
         let said = line.at(answer::STATUS).get();
         if said & 0xFFFF_0000 != self.peer_tag {
+            self.free(books, place(token));
             return Err(Violation::Session);
+        }
+        if place(token) < memory {
+            book.state = State::Held;
+        } else {
+            (book.state, book.next) = (State::Free, free);
+            self.free = place(token);
         }
         let [status, ..] = said.to_le_bytes();
         Ok(Some(Answered { status, words }))

@@ -25,7 +25,7 @@ pub(in crate::domain) struct MessageEnd {
     pub(in crate::domain) calling: Calling,
     pub(in crate::domain) answering: Answering,
     /// Memory of the peer's in users' hands: messages, and answers.
-    pub(in crate::domain) views: u16,
+    pub(in crate::domain) views: u32,
     control: Words,
     /// Who waits, for each of [`Waits`].
     pub(in crate::domain) waiters: [Waiters; 3],

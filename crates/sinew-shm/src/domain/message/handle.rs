@@ -51,7 +51,7 @@ impl<R: EndRef> Clone for Messages<R> {
 pub enum CallError {
     /// The server knows no such opcode: the two sides are of different versions.
     UnknownOpcode,
-    /// The server dropped the message unanswered: look there.
+    /// The server dropped the message unanswered, or its answer breaks the protocol: look there.
     Dropped,
     /// The pairing is over, and with it the call.
     Lost(Lost),
@@ -243,10 +243,13 @@ impl<R: EndRef> Call<R> {
     #[inline]
     pub fn poll(&mut self) -> Result<Option<[u32; 5]>, CallError> {
         let Messages { end, slot, pairing } = &self.channel;
-        let Some(answered) = end.take_message_answer(*slot, *pairing, self.token)? else {
+        let answered = end.take_message_answer(*slot, *pairing, self.token);
+        if !matches!(answered, Ok(None) | Err(CallError::Lost(_))) {
+            self.token = 0;
+        }
+        let Some(answered) = answered? else {
             return Ok(None);
         };
-        self.token = 0;
         CallError::of(answered.status)?;
         Ok(Some(answered.words))
     }

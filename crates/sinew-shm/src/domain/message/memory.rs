@@ -52,7 +52,7 @@ struct Hold<R: EndRef> {
     token: u32,
     /// An answer in the peer's memory is read.
     has_view: bool,
-    /// It has gone for good.
+    /// It has gone for good, or was taken back.
     is_gone: bool,
 }
 
@@ -239,7 +239,15 @@ impl<R: EndRef> Loan<R> {
         };
         let Messages { end, slot, pairing } = &hold.channel;
         let call = (hold.token, self.kind);
-        let Some((answered, bytes)) = end.take_memory_answer(*slot, *pairing, call)? else {
+        let taken = end.take_memory_answer(*slot, *pairing, call);
+        let Some((answered, bytes)) = (match taken {
+            Err(error) if !matches!(error, CallError::Lost(_)) => {
+                (hold.token, hold.is_gone) = (0, true);
+                self.hold = None;
+                return Err(error);
+            }
+            taken => taken?,
+        }) else {
             return Ok(None);
         };
         hold.token = 0;

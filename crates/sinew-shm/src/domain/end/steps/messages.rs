@@ -3,7 +3,7 @@
 use core::task::Waker;
 
 use super::super::super::layout::MOVE;
-use super::super::super::message::{Answered, Asked, Asking, MessageEnd, place};
+use super::super::super::message::{Answered, Asked, Asking, CallError, MessageEnd, place};
 use super::super::super::port::Doorbell;
 use super::super::super::{Lost, Refused};
 use super::super::End;
@@ -133,7 +133,7 @@ impl<P: Platform> End<P> {
         slot: u16,
         pairing: u32,
         token: u32,
-    ) -> Result<Option<Answered>, Lost> {
+    ) -> Result<Option<Answered>, CallError> {
         if token == 0 {
             return Ok(None);
         }
@@ -156,19 +156,33 @@ impl<P: Platform> End<P> {
                 }
                 Ok(answered)
             }
-            Err(slow) => self.slow(slot, pairing, slow).map(|()| None),
+            Err(slow) => self.unanswered(slot, pairing, slow),
+        }
+    }
+
+    /// No answer yet, or never one: what breaks the protocol is none, and there comes no other.
+    #[cold]
+    fn unanswered<T>(&self, slot: u16, pairing: u32, slow: Slow) -> Result<Option<T>, CallError> {
+        let is_over = matches!(slow, Slow::Violation(_));
+        self.slow(slot, pairing, slow)?;
+        match is_over {
+            true => {
+                self.wake_for_call(slot);
+                Err(CallError::Dropped)
+            }
+            false => Ok(None),
         }
     }
 
     /// The answer of an own call with memory, and its bytes where it is answered in memory. The place
-    /// is held then.
+    /// is held then; after another error than [`CallError::Lost`] it is not the caller's any more.
     #[inline]
     pub(in crate::domain) fn take_memory_answer(
         &self,
         slot: u16,
         pairing: u32,
         call: (u32, u32),
-    ) -> Result<Option<(Answered, Span)>, Lost> {
+    ) -> Result<Option<(Answered, Span)>, CallError> {
         let taken = self.locked(|inner| {
             if inner.live != pairing {
                 return Err(Slow::Look);
@@ -180,7 +194,7 @@ impl<P: Platform> End<P> {
                 answered => Ok(answered),
             }
         });
-        taken.or_else(|slow| self.slow(slot, pairing, slow).map(|()| None))
+        taken.or_else(|slow| self.unanswered(slot, pairing, slow))
     }
 
     /// Takes memory for a message: its place, and the bytes.
@@ -270,15 +284,18 @@ impl<P: Platform> End<P> {
         wake(self.locked(|inner| self.ready(inner, usize::from(slot), Waits::Room, false)));
     }
 
-    /// Nobody wants the answer of a call any more.
+    /// Nobody wants the answer of a call any more. If it is there, the place is free: who waits for one
+    /// goes on.
     pub(in crate::domain) fn forget_call(&self, slot: u16, pairing: u32, token: u32) {
-        self.locked(|inner| {
+        wake(self.locked(|inner| {
             if inner.live == pairing
                 && let Some((channel, books)) = inner.messages(usize::from(slot))
             {
                 channel.calling.forget(books, token);
+                return self.ready(inner, usize::from(slot), Waits::Room, false);
             }
-        });
+            Default::default()
+        }));
     }
 
     /// Wakes `waker` once when what is waited for is there, at once where it is or the pairing is over.
