@@ -2,6 +2,7 @@
 //!
 //! Unsafe code reads and writes device registers, and nothing else.
 
+use core::arch::asm;
 use core::ptr;
 
 const UART0: usize = 0x4000_4000;
@@ -182,4 +183,12 @@ pub fn ticks() -> u32 {
 /// Ticks from one look at [`ticks`] to a later one, less than 0.67 s apart.
 pub fn elapsed(from: u32, to: u32) -> u32 {
     from.wrapping_sub(to) & Clock::WRAP
+}
+
+/// Runs a loop of two instructions so many times, at least once: what counts are checked with.
+pub fn spin(times: u32) {
+    // SAFETY: it changes a register and the flags, and nothing else.
+    unsafe {
+        asm!("1: subs {0}, {0}, #1", "bne 1b", inout(reg) times => _, options(nomem, nostack))
+    }
 }

@@ -8,6 +8,7 @@
 //! | `shared` | a domain link to a Linux process, with doorbells by UART1 |
 //! | `count` | instructions per call, printed on the UART |
 //! | `messages` | instructions per message through a domain channel, printed on the UART |
+//! | `calls` | instructions per call through a message channel, printed on the UART |
 //! | `channel` | echoes messages of a domain channel: for the flash that a channel takes |
 //! | `link` | `channel` without messages: only a link that opens and finds its peer |
 //! | `blank` | `link` without a link: what both are compared with |

@@ -1,7 +1,8 @@
 //! Memory functions that are small: words where there are words left, then bytes.
 //!
 //! Those of `compiler_builtins` are unrolled for speed and take 2.5 KB. Words are read and written
-//! unaligned: one instruction on cores that can (Armv7-M), several on others.
+//! unaligned: one instruction on cores that can (Armv7-M), several on others. On RISC-V, where it would be
+//! more than byte by byte, only aligned ones are.
 //!
 //! A crate of its own, because the compiler must not see a `memcpy` in these loops and call it.
 #![no_std]
@@ -10,18 +11,26 @@
 type Word = u32;
 const WORD: usize = size_of::<Word>();
 
+/// Whether words may be read and written at addresses of which this is the bitwise or.
+#[inline(always)]
+fn has_words(at: usize) -> bool {
+    !cfg!(target_arch = "riscv32") || at % WORD == 0
+}
+
 /// # Safety
 /// As C's `memcpy`.
 #[unsafe(no_mangle)]
 #[inline(never)]
 unsafe extern "C" fn memcpy(to: *mut u8, from: *const u8, len: usize) -> *mut u8 {
     let mut at = 0;
-    // SAFETY: the caller gives `len` valid bytes on both sides, and `at` stays within them.
+    // SAFETY: the caller gives `len` valid bytes on both sides, and `at` stays within them. On RISC-V
+    // both sides are aligned where words are copied.
     unsafe {
-        while len - at >= WORD {
-            let word = from.add(at).cast::<Word>().read_unaligned();
-            to.add(at).cast::<Word>().write_unaligned(word);
-            at += WORD;
+        if has_words(to as usize | from as usize) {
+            while len - at >= WORD {
+                copy_word(to.add(at).cast(), from.add(at).cast());
+                at += WORD;
+            }
         }
         while at < len {
             to.add(at).write(from.add(at).read());
@@ -29,6 +38,19 @@ unsafe extern "C" fn memcpy(to: *mut u8, from: *const u8, len: usize) -> *mut u8
         }
     }
     to
+}
+
+/// # Safety
+/// Both are valid, and aligned where [`has_words`] wants it.
+#[inline(always)]
+unsafe fn copy_word(to: *mut Word, from: *const Word) {
+    // SAFETY: as the caller says.
+    unsafe {
+        match cfg!(target_arch = "riscv32") {
+            true => to.write(from.read()),
+            false => to.write_unaligned(from.read_unaligned()),
+        }
+    }
 }
 
 /// # Safety
@@ -56,11 +78,14 @@ unsafe extern "C" fn memmove(to: *mut u8, from: *const u8, len: usize) -> *mut u
 unsafe extern "C" fn memset(to: *mut u8, byte: i32, len: usize) -> *mut u8 {
     let word = Word::from(byte as u8) * 0x0101_0101;
     let mut at = 0;
-    // SAFETY: the caller gives `len` valid bytes, and `at` stays within them.
+    // SAFETY: the caller gives `len` valid bytes, and `at` stays within them. On RISC-V they are aligned
+    // where words are written.
     unsafe {
-        while len - at >= WORD {
-            to.add(at).cast::<Word>().write_unaligned(word);
-            at += WORD;
+        if has_words(to as usize) {
+            while len - at >= WORD {
+                copy_word(to.add(at).cast(), &raw const word);
+                at += WORD;
+            }
         }
         while at < len {
             to.add(at).write(byte as u8);

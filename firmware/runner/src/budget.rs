@@ -15,6 +15,8 @@ struct Budget {
     unit: String,
     /// What it should be at most; absent where it is only watched.
     aim: Option<u64>,
+    /// What it must not be above: about a twentieth more than was measured last.
+    limit: Option<u64>,
     /// What exactly is counted.
     what: String,
 }
@@ -36,8 +38,8 @@ impl Figures {
         self.0.insert((image.to_owned(), figure.to_owned()), value);
     }
 
-    /// Prints each figure beside its aim. Fails where budgets.toml and the figures do not name the
-    /// same things, so that none is forgotten.
+    /// Prints each figure beside its aim, or its limit. Fails where one is above its limit, and where
+    /// budgets.toml and the figures do not name the same things, so that none is forgotten.
     pub fn print(mut self) -> Result<()> {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("budgets.toml");
         let budgets: Budgets = toml::from_str(&std::fs::read_to_string(path)?)?;
@@ -45,11 +47,13 @@ impl Figures {
             "{:8} {:22} {:>7} {:>7} {:13} what",
             "image", "figure", "value", "aim", "unit"
         );
+        let mut above = Vec::new();
         for Budget {
             image,
             figure,
             unit,
             aim,
+            limit,
             what,
         } in budgets.budget
         {
@@ -57,7 +61,14 @@ impl Figures {
                 .0
                 .remove(&(image.clone(), figure.clone()))
                 .ok_or_else(|| format!("{image} {figure} is in budgets.toml, but not measured"))?;
-            let aim_text = aim.map_or("-".to_owned(), |aim| aim.to_string());
+            let aim_text = match (aim, limit) {
+                (Some(aim), _) => aim.to_string(),
+                (None, Some(limit)) => format!("<={limit}"),
+                (None, None) => "-".to_owned(),
+            };
+            if limit.is_some_and(|limit| value > limit) {
+                above.push(format!("{image} {figure}"));
+            }
             let mark = if aim.is_some_and(|aim| value > aim) {
                 "  ABOVE THE AIM"
             } else {
@@ -66,7 +77,8 @@ impl Figures {
             println!("{image:8} {figure:22} {value:7} {aim_text:>7} {unit:13} {what}{mark}");
         }
         match self.0.keys().next() {
-            None => Ok(()),
+            None if above.is_empty() => Ok(()),
+            None => Err(format!("above the limit: {}", above.join(", ")).into()),
             Some((image, figure)) => {
                 Err(format!("{image} {figure} is measured, but not in budgets.toml").into())
             }

@@ -11,7 +11,40 @@ use std::time::{Duration, Instant};
 use crate::Result;
 use crate::image::Image;
 
-const QEMU: &str = "qemu-system-arm";
+/// A board that the emulator knows.
+#[derive(Clone, Copy)]
+pub struct Machine {
+    /// What its core runs.
+    pub target: &'static str,
+    /// The package of its images.
+    pub package: &'static str,
+    qemu: &'static str,
+    apt: &'static str,
+    arguments: &'static [&'static str],
+    /// With which its counter goes with the instructions.
+    counting: &'static [&'static str],
+}
+
+/// A Cortex-M3.
+pub const AN385: Machine = Machine {
+    target: "thumbv7m-none-eabi",
+    package: "an385",
+    qemu: "qemu-system-arm",
+    apt: "qemu-system-arm",
+    arguments: &["-semihosting-config", "enable=on,target=native"],
+    counting: &["-M", "mps2-an385", "-icount", "shift=6,sleep=off"],
+};
+
+/// A RISC-V core of 32 bits.
+pub const VIRT: Machine = Machine {
+    target: "riscv32imac-unknown-none-elf",
+    package: "virt",
+    qemu: "qemu-system-riscv32",
+    apt: "qemu-system-misc",
+    arguments: &["-bios", "none", "-m", "16M"],
+    counting: &["-M", "virt", "-icount", "shift=0,sleep=off"],
+};
+
 /// No answer of the emulator takes this long on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The emulator ends after this, even where nobody is left to stop it.
@@ -21,14 +54,15 @@ const STACK_LOOK: u64 = 8192;
 const UNTOUCHED: u8 = 0xa5;
 
 /// Fails with a name where the emulator is missing.
-pub fn check() -> Result<()> {
-    let found = Command::new(QEMU)
+pub fn check(machine: Machine) -> Result<()> {
+    let Machine { qemu, apt, .. } = machine;
+    let found = Command::new(qemu)
         .arg("--version")
         .stdout(Stdio::null())
         .status();
     match found {
         Ok(status) if status.success() => Ok(()),
-        _ => Err(format!("{QEMU} is missing: apt-get install qemu-system-arm").into()),
+        _ => Err(format!("{qemu} is missing: apt-get install {apt}").into()),
     }
 }
 
@@ -44,13 +78,12 @@ pub struct Emulator {
 impl Emulator {
     /// Starts the image.
     pub fn start(image: &Image) -> Result<Emulator> {
-        Emulator::start_with(image, true, &["-M", "mps2-an385"])
+        Emulator::start_with(AN385, image, true, &["-M", "mps2-an385"])
     }
 
-    /// Starts the image with one instruction per 64 ns of its own time.
-    pub fn start_counting(image: &Image) -> Result<Emulator> {
-        let counting = ["-M", "mps2-an385", "-icount", "shift=6,sleep=off"];
-        Emulator::start_with(image, true, &counting)
+    /// Starts the image with the same time for each instruction.
+    pub fn start_counting(machine: Machine, image: &Image) -> Result<Emulator> {
+        Emulator::start_with(machine, image, true, machine.counting)
     }
 
     /// Starts the image with the file as its PSRAM, and with the doorbell at the socket `bell`, to
@@ -66,10 +99,15 @@ impl Emulator {
             ["-serial", "null"],
             ["-serial", "chardev:bell"],
         ];
-        Emulator::start_with(image, false, sharing.as_flattened())
+        Emulator::start_with(AN385, image, false, sharing.as_flattened())
     }
 
-    fn start_with(image: &Image, has_uart: bool, arguments: &[&str]) -> Result<Emulator> {
+    fn start_with(
+        machine: Machine,
+        image: &Image,
+        has_uart: bool,
+        arguments: &[&str],
+    ) -> Result<Emulator> {
         static RUNS: AtomicU32 = AtomicU32::new(0);
         let run = RUNS.fetch_add(1, Ordering::Relaxed);
         let folder =
@@ -82,8 +120,8 @@ impl Emulator {
             (UnixListener::bind(&uart)?, UnixListener::bind(&monitor)?);
         let mut command = Command::new("timeout");
         command
-            .args(["-k", "1", LIMIT_S, QEMU, "-display", "none"])
-            .args(["-semihosting-config", "enable=on,target=native"])
+            .args(["-k", "1", LIMIT_S, machine.qemu, "-display", "none"])
+            .args(machine.arguments)
             .args(arguments)
             .args(["-monitor", &format!("unix:{}", monitor.display())])
             .arg("-kernel")
@@ -202,10 +240,10 @@ fn accept(socket: &UnixListener, process: &mut Child) -> Result<UnixStream> {
             Err(error) => return Err(error.into()),
         }
         if let Some(status) = process.try_wait()? {
-            return Err(format!("{QEMU} has ended at its start: {status}").into());
+            return Err(format!("the emulator has ended at its start: {status}").into());
         }
         if start.elapsed() > PATIENCE {
-            return Err(format!("{QEMU} does not connect").into());
+            return Err("the emulator does not connect".into());
         }
         std::thread::sleep(Duration::from_millis(2));
     }

@@ -6,6 +6,7 @@ use std::process::Command;
 use object::{Object, ObjectSection, ObjectSymbol, SectionFlags, elf};
 
 use crate::Result;
+use crate::emulator::Machine;
 
 /// An image that has been built.
 pub struct Image {
@@ -26,11 +27,15 @@ fn workspace() -> &'static Path {
         .unwrap_or(Path::new("."))
 }
 
-/// Builds every image for this target.
-pub fn build(target: &str) -> Result<()> {
+/// Builds every image of this board.
+pub fn build(
+    Machine {
+        target, package, ..
+    }: Machine,
+) -> Result<()> {
     let status = Command::new("../.ci/cross")
         .current_dir(workspace())
-        .args(["build", "--quiet", "--release", "--package", "an385"])
+        .args(["build", "--quiet", "--release", "--package", package])
         .args(["--target", target])
         .status()?;
     if status.success() {
@@ -46,7 +51,7 @@ pub fn build(target: &str) -> Result<()> {
 
 impl Image {
     /// Reads the image of this name.
-    pub fn read(target: &str, name: &str) -> Result<Image> {
+    pub fn read(Machine { target, .. }: Machine, name: &str) -> Result<Image> {
         let path = workspace()
             .join("target")
             .join(target)
