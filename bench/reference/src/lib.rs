@@ -11,6 +11,7 @@
 #![warn(missing_docs)]
 
 mod map;
+mod ping_pong;
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -19,6 +20,8 @@ use std::sync::atomic::{AtomicU32, Ordering, fence};
 use rustix::thread::futex;
 
 use map::Map;
+
+pub use ping_pong::{PingPong, create_ping_pong};
 
 /// Indices lie this far apart: two lines, as processors fetch them in pairs.
 const APART: usize = 128;

@@ -42,8 +42,12 @@ pub trait End: Sized + 'static {
     const NOTE: &'static str;
     /// Whether it is measured one way too.
     const ONE_WAY: bool = true;
-    /// Its messages are its own: it has one size, it checks every answer, and its sums say nothing.
+    /// Its messages are its own: it checks every answer, and its sums say nothing.
     const CHECKS_ITSELF: bool = false;
+    /// Where it has one size only: in which cases it takes part.
+    const SIZE: Option<usize> = if Self::CHECKS_ITSELF { Some(64) } else { None };
+    /// Whether it takes part where ends sleep.
+    const BLOCKS: bool = true;
 
     /// The end of the calling process.
     fn near(opening: &Opening<'_>) -> Result<Self>;
@@ -199,6 +203,8 @@ pub struct Contender {
     pub note: &'static str,
     pub one_way: bool,
     pub checks_itself: bool,
+    pub size: Option<usize>,
+    pub blocks: bool,
     pub near: Open,
     pub far: Open,
 }
@@ -211,6 +217,8 @@ impl Contender {
             note: E::NOTE,
             one_way: E::ONE_WAY,
             checks_itself: E::CHECKS_ITSELF,
+            size: E::SIZE,
+            blocks: E::BLOCKS,
             near: |opening| Ok(Box::new(E::near(opening)?)),
             far: |opening| Ok(Box::new(E::far(opening)?)),
         }

@@ -125,7 +125,8 @@ impl Case {
     /// Whether a contender takes part.
     fn is_for(&self, contender: &Contender) -> bool {
         (self.kind == RoundTrip || contender.one_way)
-            && (self.size == 64 || !contender.checks_itself)
+            && contender.size.is_none_or(|size| size == self.size)
+            && (self.waiting == Busy || contender.blocks)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Rows of medians and ratios.
 
-use super::contenders::{ALL, ICEORYX, REFERENCE};
+use super::contenders::{ALL, ICEORYX, PAIRS, Pair, REFERENCE};
 use super::{CASES, Case, Kind, Placement};
 use crate::csv::{Row, row};
 
@@ -71,6 +71,25 @@ pub fn rows(measured: &[Measured]) -> Vec<Row> {
             }
         }
     }
+    for Pair {
+        one,
+        over: base,
+        aim,
+        what,
+    } in PAIRS
+    {
+        let index = |name: &str| ALL.iter().position(|contender| contender.name == name);
+        let (Some(dividend), Some(divisor)) = (index(one), index(base)) else {
+            continue;
+        };
+        let aim = aim.map_or("no aim".to_owned(), |aim| format!("aim {aim}"));
+        let note = format!("within a round; less is better; {aim}; {what}");
+        for part in &parts {
+            let ratio = |round: &&Round| Some(round.figures[dividend]? / round.figures[divisor]?);
+            let ratios = part.rounds.iter().filter_map(ratio).collect();
+            rows.extend(median(&over(one, base), part, ratios, "ratio", &note));
+        }
+    }
     rows
 }
 
@@ -121,6 +140,21 @@ pub fn print(rows: &[Row]) {
             line(&format!("    over {base}"), figure, &|name| {
                 over(name, base)
             });
+        }
+    }
+    for Pair {
+        one, over: base, ..
+    } in PAIRS
+    {
+        let name = over(one, base);
+        for row in rows.iter().filter(|row| row.case == name) {
+            let Row {
+                figure,
+                value,
+                note,
+                ..
+            } = row;
+            println!("{name}, {figure}: {value:.3} ({note})");
         }
     }
 }

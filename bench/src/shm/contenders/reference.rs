@@ -1,10 +1,11 @@
-//! The unsafe ring: once with a ring each way, once with the answer in the slot of the request.
+//! The unsafe ring: once with a ring each way, once with the answer in the slot of the request; and the
+//! least that a round trip can write.
 
 use std::hint::spin_loop;
 use std::ops::Range;
 use std::os::fd::AsFd;
 
-use sinew_reference_ring::{Consumer, Producer, create};
+use sinew_reference_ring::{Consumer, PingPong, Producer, create, create_ping_pong};
 
 use crate::Result;
 use crate::shm::contender::{End, Opening, Waiting};
@@ -184,5 +185,39 @@ impl End for InPlace {
             _ => spin_loop(),
         }
         Ok(())
+    }
+}
+
+/// A line of data and a line with an index each way.
+pub struct Bare(PingPong);
+
+impl End for Bare {
+    const NAME: &'static str = "bare ping-pong";
+    const NOTE: &'static str =
+        "unsafe, no ring: writes one line of data and one line with an index each way";
+    const ONE_WAY: bool = false;
+    const SIZE: Option<usize> = Some(PingPong::SIZE);
+    const BLOCKS: bool = false;
+
+    fn near(opening: &Opening<'_>) -> Result<Self> {
+        let file = create_ping_pong()?;
+        opening.control.give(&[file.as_fd()])?;
+        Ok(Bare(PingPong::new(file, true)?))
+    }
+
+    fn far(opening: &Opening<'_>) -> Result<Self> {
+        let [file] = opening.control.take()?;
+        Ok(Bare(PingPong::new(file, false)?))
+    }
+
+    #[inline]
+    fn send(&mut self, seed: u64) -> Result<bool> {
+        self.0.send(|place| fill(place, seed));
+        Ok(true)
+    }
+
+    #[inline]
+    fn receive(&mut self) -> Result<Option<u64>> {
+        Ok(self.0.receive().map(sum))
     }
 }

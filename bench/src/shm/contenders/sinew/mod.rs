@@ -2,6 +2,7 @@
 //! every word of the peer checked.
 
 mod calls;
+mod lend;
 mod link;
 mod mutual;
 mod queue;
@@ -9,6 +10,7 @@ mod scalar;
 mod typed;
 
 pub use calls::QueueCalls;
+pub use lend::LendMut;
 pub use mutual::InPlace;
 pub use queue::Queue;
 pub use scalar::ScalarCall;
