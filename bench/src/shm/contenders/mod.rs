@@ -45,9 +45,9 @@ pub const PAIRS: &[Pair] = &[
     pair::<sinew::ScalarCall, reference::Bare>(Some(1.2), "five words each way, checked, against 64 bytes that are not"),
     pair::<Lend, sinew::ScalarCall>(Some(1.5), "53 bytes lent and changed, trust none, against five words"),
     pair::<LendMutual, sinew::ScalarCall>(Some(1.5), "53 bytes lent and changed, trust mutual, against five words"),
-    pair::<sinew::LendMut<false, 53>, Lend>(Some(1.15), CLEARING),
+    pair::<sinew::LendMut<false, 53>, Lend>(None, CLEARING),
     pair::<sinew::LendMut<false, 4096>, Lend>(None, CLEARING),
-    pair::<sinew::LendMut<true, 53>, LendMutual>(Some(1.15), CLEARING),
+    pair::<sinew::LendMut<true, 53>, LendMutual>(None, CLEARING),
     pair::<sinew::LendMut<true, 4096>, LendMutual>(None, CLEARING),
 ];
 

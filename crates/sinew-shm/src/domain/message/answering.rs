@@ -10,7 +10,7 @@ use super::super::books::{Block, NONE, State};
 use super::super::layout::{CALL, LEND, LEND_MUT, MOVE, SCALAR, answer, line, message};
 use super::super::port::{Cache, clean, invalidate};
 use super::super::ring::{passes, tag};
-use super::place;
+use super::{fetch, place};
 use crate::word::{
     ANSWER_STORE, BlockArea, CLEAR_FENCE, CLEAR_LOOK, ENTRY_LOAD, LineArea, PublishFence,
     RESET_STORE, RETURN_LOOK_FENCE, Span, TAKEN_STORE, Words, full_fence,
@@ -52,6 +52,8 @@ pub(in crate::domain) struct Answering {
     pub(super) peer_tag: u32,
     /// Position of the next message.
     pub(super) taken: u32,
+    /// Who calls one by one has always the same place: the token of the last message with memory.
+    pub(super) likely: u32,
     /// The peer's wake word for answers, when it was rung last.
     pub(super) rung: u32,
 }
@@ -124,6 +126,8 @@ impl Answering {
         fence: PublishFence,
         cache: &impl Cache,
     ) -> Result<Option<(Asked, bool)>, Violation> {
+        // The memory of the next message, likely, comes together with its line.
+        fetch(&self.pool, self.likely, cache);
         let line = self.messages.line(self.taken);
         invalidate(&line, cache);
         let sequence = line.at(line::SEQUENCE).load(ENTRY_LOAD);
@@ -144,6 +148,7 @@ impl Answering {
             memory: Span::EMPTY,
         };
         let token = asked.token;
+        fetch(&self.pool, token, cache);
         // A peer that begins anew clears first this and then the others.
         full_fence(CLEAR_LOOK);
         let kind = line.at(line::KIND).get();
@@ -199,6 +204,7 @@ impl Answering {
         cache: &impl Cache,
     ) -> Result<Span, Violation> {
         let (call, [offset, len, ..]) = (place(asked.token), asked.words);
+        self.likely = asked.token;
         if call >= self.pool.count() {
             return Err(Violation::Token);
         }

@@ -11,7 +11,7 @@ use super::super::layout::{CALL, LEND_MUT, MOVE, SCALAR, answer, line, message};
 use super::super::outbox::Denied;
 use super::super::port::{Cache, clean, invalidate};
 use super::super::ring::{passes, tag};
-use super::place;
+use super::{fetch, place};
 use crate::word::{
     ANSWER_LOAD, BlockArea, CLEAR_FENCE, CLEAR_LOOK, ENTRY_STORE, LineArea, PUBLISH_FENCE,
     PublishFence, RESET_STORE, Span, TAKEN_LOAD, Words, full_fence,
@@ -336,6 +336,8 @@ impl Calling {
         cache: &impl Cache,
     ) -> Result<Option<Answered>, Violation> {
         let (free, memory) = (self.free, self.pool.count());
+        // The memory of the answer, if it has some, comes together with its line.
+        fetch(&self.answered_in, token, cache);
         let book = self.book(books, token).ok_or(Violation::Token)?;
         if !self.is_answered(token, cache) {
             return Ok(None);

@@ -118,6 +118,7 @@ impl MessageEnd {
                 tag: 0,
                 peer_tag: 0,
                 taken: 0,
+                likely: 0,
                 rung: 0,
             },
             views: 0,

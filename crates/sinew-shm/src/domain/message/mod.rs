@@ -20,6 +20,9 @@ mod handle;
 mod memory;
 mod typed;
 
+use super::port::Cache;
+use crate::word::BlockArea;
+
 pub(super) use answering::Asked;
 pub(super) use calling::{Answered, Asking};
 pub(super) use end::MessageEnd;
@@ -33,6 +36,17 @@ pub(super) mod status {
     pub const DONE: u8 = 0;
     pub const UNKNOWN_OPCODE: u8 = 1;
     pub const DROPPED: u8 = 2;
+}
+
+/// Begins to fetch the memory of a call, where it has some: it is read soon.
+#[inline(always)]
+fn fetch<C: Cache>(pool: &BlockArea, token: u32, cache: &C) {
+    if C::PREFETCHES
+        && token != 0
+        && let Some(start) = pool.start(place(token))
+    {
+        cache.prefetch(start);
+    }
 }
 
 /// The place in a token.
