@@ -252,8 +252,11 @@ fn change<const REPLIES: bool>(server: &Side<'_, REPLIES>) -> Option<()> {
 
 /// The caller's second part: the answer is copied out, and the memory is free again.
 #[inline(never)]
-fn changed<const REPLIES: bool>(loan: Loan<&End<Bare<REPLIES>>>, bytes: &mut Bytes) -> Option<()> {
-    let returned = loan.poll().ok()?.ok()?;
+fn changed<const REPLIES: bool>(
+    mut loan: Loan<&End<Bare<REPLIES>>>,
+    bytes: &mut Bytes,
+) -> Option<()> {
+    let returned = loan.poll().ok()??;
     match returned.trusted() {
         Some(answer) => bytes.0 = *answer.first_chunk()?,
         None => (returned.copy_to(&mut bytes.0).ok()? == BYTES).then_some(())?,

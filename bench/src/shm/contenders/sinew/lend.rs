@@ -116,12 +116,9 @@ impl<const MUTUAL: bool, const CLEARED: usize> End for LendMut<MUTUAL, CLEARED> 
     /// An answer, which is checked.
     #[inline]
     fn receive(&mut self) -> Result<Option<u64>> {
-        let returned = match self.loan.take().ok_or("no loan")?.poll() {
-            Ok(returned) => returned.map_err(told)?,
-            Err(loan) => {
-                self.loan = Some(loan);
-                return Ok(None);
-            }
+        let loan = self.loan.as_mut().ok_or("no loan")?;
+        let Some(returned) = loan.poll().map_err(told)? else {
+            return Ok(None);
         };
         let mut bytes = [0; BYTES];
         match returned.trusted() {
