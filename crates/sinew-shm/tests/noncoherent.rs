@@ -14,8 +14,8 @@ use std::task::{Wake, Waker};
 
 use caches::{Board, ChipEnd, settle};
 use sinew_shm::domain::{
-    Area, Channel, Config, LockError, Lost, Pool, Predicate, Receiver, Refused, Role, Sender,
-    State, Status,
+    Area, CallError, Channel, Config, Given, LockError, Lost, Messages, Pool, Predicate, Receiver,
+    Refused, Role, Sender, State, Status,
 };
 
 const ROUNDS: u32 = if cfg!(miri) { 10 } else { 500 };
@@ -389,6 +389,295 @@ fn an_owner_that_dies_poisons_the_area_whatever_is_left_in_the_caches() {
                 let area = Area::new(end, 1).unwrap();
                 let tried = area.try_lock();
                 assert!(matches!(tried, Err(LockError::Poisoned(_))));
+            }
+        }
+    });
+}
+
+const MESSAGES: [Channel; 1] = [Channel::messages(1, "one", 4, 2).with_memory(Pool::new(2, 200))];
+const MESSAGES_OF_64: Config = Config::new(&MESSAGES);
+const MESSAGES_OF_256: Config = Config {
+    line_log2: 8,
+    ..MESSAGES_OF_64
+};
+const TRUSTED: Config = MESSAGES_OF_64.mutual();
+const ANSWERED_IN_PLACE: Config = Config::new(&[MESSAGES[0].with_replies()]).mutual();
+const IN_PLACE_OF_256: Config = Config {
+    line_log2: 8,
+    ..ANSWERED_IN_PLACE
+};
+const WITH_MESSAGES: [Config; 5] = [
+    MESSAGES_OF_64,
+    MESSAGES_OF_256,
+    TRUSTED,
+    ANSWERED_IN_PLACE,
+    IN_PLACE_OF_256,
+];
+
+fn messages(end: &ChipEnd) -> Messages<ChipEnd> {
+    Messages::new(end, 1).unwrap()
+}
+
+/// The message that is there, which has memory.
+fn given(messages: &Messages<ChipEnd>) -> Given<ChipEnd> {
+    messages.receive().unwrap().unwrap().memory.unwrap()
+}
+
+/// The bytes of a message, or of an answer.
+fn copied(copy_to: impl Fn(&mut [u8]) -> Result<usize, Lost>) -> Vec<u8> {
+    let mut bytes = vec![0; 201];
+    let len = copy_to(&mut bytes).unwrap();
+    bytes.truncate(len);
+    bytes
+}
+
+/// Bytes that are no other round's.
+fn bytes(round: u32, len: usize) -> Vec<u8> {
+    (0..len)
+        .map(|at| (round as usize * 5 + at * 3) as u8)
+        .collect()
+}
+
+#[test]
+fn messages_and_answers_of_words_cross_both_ways() {
+    on_boards(&WITH_MESSAGES, |board| {
+        let (first, second) = board.up();
+        let (near, far) = (messages(&first), messages(&second));
+        for round in 0..ROUNDS {
+            for (from, to) in [(&near, &far), (&far, &near)] {
+                from.send(round, [round; 5]).unwrap();
+                let mut calls = [1, 2].map(|opcode| from.call(opcode, [!round; 5]).unwrap());
+                from.send(round, [5; 5]).unwrap();
+                assert_eq!(from.send(0, [0; 5]), Err(Refused::Full));
+                let mut taken = vec![];
+                while let Some(message) = to.receive().unwrap() {
+                    taken.push((message.opcode, message.words));
+                    message.answer([round, 1, 2]);
+                }
+                let expected = [
+                    (round, [round; 5]),
+                    (1, [!round; 5]),
+                    (2, [!round; 5]),
+                    (round, [5; 5]),
+                ];
+                assert_eq!(taken, expected);
+                for call in &mut calls {
+                    assert_eq!(call.poll(), Ok(Some([round, 1, 2, 0, 0])));
+                }
+            }
+        }
+        assert!(first.is_drained() && second.is_drained());
+        assert!(first.check_books() && second.check_books());
+    });
+}
+
+#[test]
+fn memory_and_answers_in_memory_cross_whatever_is_left_in_the_caches() {
+    on_boards(&WITH_MESSAGES, |board| {
+        let (first, second) = board.up();
+        let (near, far) = (messages(&first), messages(&second));
+        for round in 0..ROUNDS {
+            for (from, to) in [(&near, &far), (&far, &near)] {
+                // Written for nothing.
+                from.memory(200).unwrap().fill(round as u8);
+                let start = round as usize % 90;
+                let valid = start..start + round as usize % 111;
+                let sent = bytes(round, 200);
+                let fill = || {
+                    let mut buffer = from.memory(200).unwrap();
+                    buffer.copy_from_slice(&sent);
+                    buffer
+                };
+                fill().give(1, valid.clone(), [0; 3]).unwrap();
+                let moved = given(to);
+                assert_eq!(copied(|out| moved.copy_to(out)), sent[valid.clone()]);
+                drop(moved);
+
+                let mut loan = fill().lend(2, valid.clone(), [0; 3]).unwrap();
+                let lent = given(to);
+                assert_eq!(copied(|out| lent.copy_to(out)), sent[valid.clone()]);
+                assert!(lent.answer([round]));
+                let mut buffer = loan.poll().unwrap().unwrap().into_buffer();
+
+                // Answered in place, with more or less than came, or not at all.
+                buffer.copy_from_slice(&sent);
+                let mut loan = buffer.lend_mut(3, valid.clone(), [0; 3]).unwrap();
+                let mut lent = given(to);
+                let place = lent.in_place().unwrap();
+                assert_eq!(place[valid.clone()], sent[valid.clone()]);
+                let place = lent.blank(200).unwrap();
+                place.copy_from_slice(&bytes(round + 7, 200));
+                let answer = match round % 3 {
+                    0 => 0..200,
+                    1 => start..start + 1,
+                    _ => {
+                        drop(lent);
+                        assert_eq!(loan.poll().err(), Some(CallError::Dropped));
+                        continue;
+                    }
+                };
+                assert!(lent.answer_with(answer.clone()));
+                let returned = loan.poll().unwrap().unwrap();
+                assert_eq!(returned.valid(), answer);
+                let expected = bytes(round + 7, 200);
+                assert_eq!(copied(|out| returned.copy_to(out)), expected[answer]);
+            }
+        }
+        assert!(first.is_drained() && second.is_drained());
+        assert!(first.check_books() && second.check_books());
+    });
+}
+
+#[test]
+fn who_waits_for_messages_answers_room_and_memory_is_rung() {
+    on_boards(&WITH_MESSAGES, |board| {
+        let (first, second) = board.up();
+        let (near, far) = (messages(&first), messages(&second));
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(woken.clone());
+        let is_woken_by = |end: &ChipEnd| {
+            let before = woken.0.load(Ordering::Relaxed);
+            end.look(0);
+            woken.0.load(Ordering::Relaxed) - before
+        };
+        for round in 0..ROUNDS {
+            far.arm(&waker);
+            let mut call = near.call(1, [round; 5]).unwrap();
+            assert_eq!(first.doorbell().take(), 1);
+            assert_eq!(is_woken_by(&second), 1);
+
+            call.arm(&waker);
+            let message = far.receive().unwrap().unwrap();
+            second.doorbell().take();
+            message.answer([round]);
+            assert_eq!(second.doorbell().take(), 1);
+            assert_eq!(is_woken_by(&first), 1);
+            assert_eq!(call.poll(), Ok(Some([round, 0, 0, 0, 0])));
+
+            for _ in 0..4 {
+                near.send(1, [round; 5]).unwrap();
+            }
+            near.arm_room(&waker);
+            second.doorbell().take();
+            assert!(far.receive().unwrap().is_some());
+            assert_eq!(second.doorbell().take(), 1);
+            assert_eq!(is_woken_by(&first), 1);
+            while far.receive().unwrap().is_some() {}
+
+            for _ in 0..2 {
+                let buffer = near.memory(200).unwrap();
+                buffer.give(1, 0..9, [0; 3]).unwrap();
+            }
+            near.arm_memory(&waker);
+            let moved = given(&far);
+            second.doorbell().take();
+            drop(moved);
+            assert_eq!(second.doorbell().take(), 1);
+            assert_eq!(is_woken_by(&first), 1);
+            assert!(near.memory(200).is_ok());
+            while far.receive().unwrap().is_some() {}
+            first.doorbell().take();
+        }
+    });
+}
+
+#[test]
+fn what_was_written_for_a_message_of_a_pairing_that_ended_reaches_no_later_one() {
+    on_boards(&WITH_MESSAGES, |board| {
+        let (first, second) = board.up();
+        for round in 0..ROUNDS / 5 {
+            let (near, far) = (messages(&first), messages(&second));
+            // The sender goes on with what he holds, the receiver answers what is over.
+            let held = (round % 3 == 0).then(|| near.memory(200).unwrap());
+            let loan = near
+                .memory(200)
+                .unwrap()
+                .lend_mut(1, 0..200, [0; 3])
+                .unwrap();
+            let mut lent = given(&far);
+            lent.in_place().unwrap().fill(0xEE);
+            first.peer_is_gone();
+            if round % 4 < 2 {
+                // It knows of it already.
+                second.look(0);
+            }
+            match round % 2 {
+                0 => drop(lent.answer_with(0..200)),
+                _ => drop(lent),
+            }
+            drop(loan);
+            settle(&first, &second);
+            let (near, far) = (messages(&first), messages(&second));
+            let sent = bytes(round, 200);
+            for _ in 0..4 {
+                let mut buffer = near.memory(200).unwrap();
+                buffer.copy_from_slice(&sent);
+                buffer.give(1, 0..150, [0; 3]).unwrap();
+                let moved = given(&far);
+                for _ in 0..9 {
+                    assert_eq!(copied(|out| moved.copy_to(out)), sent[..150]);
+                }
+            }
+            let mut buffer = near.memory(200).unwrap();
+            buffer.copy_from_slice(&sent);
+            let mut loan = buffer.lend_mut(1, 0..1, [0; 3]).unwrap();
+            let mut lent = given(&far);
+            lent.in_place().unwrap()[..1].fill(!sent[0]);
+            assert!(lent.answer_with(0..1));
+            let returned = loan.poll().unwrap().unwrap();
+            assert_eq!(copied(|out| returned.copy_to(out)), [!sent[0]]);
+            drop((returned, held));
+        }
+        assert!(first.check_books() && second.check_books());
+    });
+}
+
+#[test]
+fn caller_that_was_started_anew_takes_no_answer_of_its_last_life_for_its_own() {
+    on_boards(&WITH_MESSAGES, |board| {
+        let (mut first, second) = board.up();
+        for round in 0..ROUNDS.div_ceil(50) {
+            let mut call = messages(&first).call(1, [round; 5]).unwrap();
+            let memory = messages(&first).memory(200).unwrap();
+            let mut loan = memory.lend(2, 0..1, [round; 3]).unwrap();
+            // The tokens of a new life are those of the last one, if these are not answered yet.
+            assert_eq!(call.poll(), Ok(None));
+            assert!(loan.poll().unwrap().is_none(), "nobody has answered");
+            let far = messages(&second);
+            far.receive().unwrap().unwrap().answer([round]);
+            assert!(given(&far).answer([round]));
+            assert_eq!(call.poll(), Ok(Some([round, 0, 0, 0, 0])));
+            assert!(loan.poll().unwrap().is_some());
+            first = restart(board, first, Role::First, round % 2 == 0);
+            settle(&first, &second);
+        }
+    });
+}
+
+#[test]
+fn what_was_written_for_an_answer_that_is_over_reaches_no_later_packet() {
+    on_boards(&[REPLIES], |board| {
+        let (first, second) = board.up();
+        for round in 0..ROUNDS as u8 / 5 {
+            assert_eq!(sender(&first, 1).send(&[round; 200]), Ok(true));
+            let here = receiver(&second, 1);
+            let mut packet = here.receive().unwrap().unwrap();
+            packet.place().unwrap().fill(0xEE);
+            first.peer_is_gone();
+            second.look(0);
+            match round % 2 {
+                0 => drop(packet),
+                _ => drop(packet.reply(200)),
+            }
+            settle(&first, &second);
+            let (there, here) = (sender(&first, 1), receiver(&second, 1));
+            for _ in 0..4 {
+                assert_eq!(there.send(&[!round; 150]), Ok(true));
+                for _ in 0..9 {
+                    first.look(0);
+                    second.look(0);
+                }
+                assert_eq!(take(&here), Some(vec![!round; 150]));
             }
         }
     });

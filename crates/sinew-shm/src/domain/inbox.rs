@@ -299,12 +299,16 @@ impl Inbox {
     }
 
     /// Drops the mark of a block of an earlier session whose view is gone.
-    pub(super) fn forget(&mut self, books: &mut [Block], block: u16) {
-        if let Some(book) = self.book(books, block)
-            && book.state == State::Held
-        {
-            book.state = State::Free;
-            self.held = self.held.wrapping_sub(1);
+    #[cold]
+    pub(super) fn forget<W: Ways>(&mut self, books: &mut [Block], block: u16, cache: &W::Cache) {
+        let book = self.book(books, block);
+        let Some(book) = book.filter(|book| book.state == State::Held) else {
+            return;
+        };
+        book.state = State::Free;
+        self.held = self.held.wrapping_sub(1);
+        if W::USES.replies && self.has_replies {
+            self.clean_block(block, cache);
         }
     }
 

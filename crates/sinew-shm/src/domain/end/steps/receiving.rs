@@ -164,7 +164,7 @@ impl<P: Platform> End<P> {
             }
             // Of a trusted peer the marks stay until the views are gone.
             if self.is_trusted {
-                channel.inbox.forget(blocks, block);
+                channel.inbox.forget::<P>(blocks, block, &self.cache);
             }
             false
         });
