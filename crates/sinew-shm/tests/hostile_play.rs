@@ -15,14 +15,14 @@ use random::Random;
 fn scripts() -> u64 {
     match (cfg!(miri), cfg!(debug_assertions)) {
         (true, _) => 1,
-        (_, true) => 30,
+        (_, true) => 20,
         _ => 1000,
     }
 }
 
 fn play_each(steps: fn(u8) -> u8) {
     let mut stage = Stage::new();
-    for setup in 0..32 {
+    for setup in 0..64 {
         for seed in 0..scripts() {
             let mut random =
                 Random((seed << 8 | u64::from(setup)).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);

@@ -11,11 +11,15 @@ use std::task::Waker;
 
 use sinew_shm::Unshared;
 use sinew_shm::domain::{
-    Block, Channel, Coherent, Config, End, Options, Packet, Parts, Place, Platform, Pool,
+    Block, Channel, Coherent, Config, End, Messages, Options, Packet, Parts, Place, Platform, Pool,
     Predicate, Receiver, Refused, Role, Sender, Silent, Slot, State, Status,
 };
 
 use super::raw::{self, Pair, Raw};
+
+#[path = "play_messages.rs"]
+mod messages;
+use messages::{BLOCKS, CHANNEL, INDEX, MESSAGES};
 
 /// Without trust: few small blocks, and blocks above the size from which returns are preferred.
 const NONE: Config = Config::new(&[
@@ -24,12 +28,14 @@ const NONE: Config = Config::new(&[
         .pools(Pool::new(2, 2048), Pool::new(1, 8))
         .priority(1),
     VALUES,
+    CHANNEL,
 ]);
 /// With trust: answers in the lent block, and a channel without them.
 const MUTUAL: Config = Config::new(&[
     Channel::new(1, "answers", Pool::new(3, 24)).with_replies(),
     Channel::new(2, "plain", Pool::new(2, 16)).priority(1),
     VALUES,
+    CHANNEL.with_replies(),
 ])
 .mutual();
 const CHANNELS: usize = 2;
@@ -37,7 +43,9 @@ const CHANNELS: usize = 2;
 const STATE: u16 = 3;
 type Value = [u8; 20];
 const VALUES: Channel = Channel::of::<Value>(STATE, "state");
-const SLOTS: usize = CHANNELS + 1;
+const SLOTS: usize = CHANNELS + 2;
+/// Books on the blocks of the queues, and on the message channel's places.
+const BOOKS: usize = 12 + BLOCKS;
 /// So many sets of handles in one life.
 const RENEWALS: usize = 8;
 /// So many things in hand.
@@ -50,7 +58,7 @@ impl Platform for Solo {
     type Doorbell = Silent;
     type Cache = Coherent;
     type Slots = [Slot; SLOTS];
-    type Blocks = [Block; 12];
+    type Blocks = [Block; BOOKS];
 }
 
 type Side = Rc<End<Solo>>;
@@ -95,13 +103,15 @@ impl Stage {
             now: 0,
             peer: None,
             theirs: Vec::new(),
-            places: [raw::Places::default(); CHANNELS],
+            places: [raw::Places::default(); SLOTS],
+            with_messages: setup & 32 != 0,
+            in_peers_hands: messages::Hands::default(),
         };
         world.peer = Some(world.open(role.peer()));
-        world.places = [0, 1].map(|index| world.foreign().places(index));
+        world.places = [0, 1, 2, 3].map(|index| world.foreign().places(index));
         let mut is_settled = setup & 16 != 0;
         while world.life(&mut script, is_settled) {
-            is_settled = false;
+            is_settled = world.with_messages;
         }
     }
 }
@@ -147,13 +157,17 @@ struct World {
     /// The peer's memory, as it was before the step.
     theirs: Vec<u32>,
     /// Where the parts of the peer's channels lie, whatever its directory says by now.
-    places: [raw::Places; CHANNELS],
+    places: [raw::Places; SLOTS],
+    /// What would go to the queues goes to the message channel.
+    with_messages: bool,
+    in_peers_hands: messages::Hands<Solo>,
 }
 
 struct Handles {
     senders: [Sender<Side>; CHANNELS],
     receivers: [Receiver<Side>; CHANNELS],
     state: State<Side, Value>,
+    messages: Messages<Side>,
 }
 
 impl Handles {
@@ -162,6 +176,7 @@ impl Handles {
             senders: [1, 2].map(|id| Sender::new(end, id).expect("a channel")),
             receivers: [1, 2].map(|id| Receiver::new(end, id).expect("a channel")),
             state: State::new(end, STATE).expect("a channel"),
+            messages: Messages::new(end, MESSAGES).expect("a channel"),
         }
     }
 }
@@ -171,6 +186,7 @@ impl Handles {
 struct Hands<'a> {
     places: Vec<Place<'a, Side>>,
     packets: Vec<Packet<'a, Side>>,
+    messages: messages::Hands<Solo>,
 }
 
 impl World {
@@ -183,7 +199,7 @@ impl World {
             cache: Coherent,
             platform: Solo,
             slots: [Slot::EMPTY; SLOTS],
-            blocks: [Block::NEW; 12],
+            blocks: [Block::NEW; BOOKS],
         };
         let options = if role == self.role {
             self.options
@@ -213,6 +229,8 @@ impl World {
         }
         while let Some(step) = script.byte() {
             match step % 16 {
+                // A message with memory takes many steps: what ends a link comes seldom.
+                0 | 12 | 14 if self.with_messages && step & 0x30 != 0 => self.settle(&end),
                 0..=8 => {
                     self.foreign().copy_into(&mut self.theirs);
                     let handles = cells[generation].get_or_init(|| Handles::new(&end));
@@ -278,6 +296,10 @@ impl World {
         handles: &'a Handles,
         hands: &mut Hands<'a>,
     ) {
+        if self.with_messages && matches!(step % 16, 1..8) {
+            let what = u32::from(step % 16 - 1) << 4 | u32::from(step >> 4);
+            return hands.messages.act(what % 11, script, &handles.messages);
+        }
         let channel = usize::from(step >= 0x80);
         let (sender, receiver) = (&handles.senders[channel], &handles.receivers[channel]);
         let at = usize::from(step >> 4 & 7);
@@ -372,7 +394,7 @@ impl World {
             3 => drop(end.is_drained()),
             4 => {
                 let next = end.next();
-                assert!(next.is_none_or(|id| id == 1 || id == 2));
+                assert!(next.is_none_or(|id| [1, 2, MESSAGES].contains(&id)));
             }
             5 => receiver.set_filter(predicate(script)),
             6 => {
@@ -393,6 +415,11 @@ impl World {
             self.peer = Some(self.open(self.role.peer()));
             return;
         };
+        if self.with_messages && act < 0xF0 {
+            let messages = Messages::new(peer, MESSAGES).expect("a channel");
+            peer.look(self.now);
+            return self.in_peers_hands.act(act % 11, script, &messages);
+        }
         let sender = Sender::new(peer, id).expect("a channel");
         let receiver = Receiver::new(peer, id).expect("a channel");
         match act & 0xF {
@@ -425,15 +452,24 @@ impl World {
             14 => peer.recover(),
             _ => {
                 drop((sender, receiver));
-                self.peer = None;
+                self.end_peer();
             }
         }
+    }
+
+    fn end_peer(&mut self) {
+        self.in_peers_hands = messages::Hands::default();
+        self.peer = None;
     }
 
     /// An entry that is, but for what the script changes, the next one that the side expects.
     fn forge(&self, script: &mut Script<'_>) {
         let (kind, position) = (script.arg(), script.arg());
         let index = (kind & 1) as usize;
+        if self.with_messages {
+            let theirs = self.places[INDEX];
+            return messages::forge(script, self.mine(), self.foreign(), theirs);
+        }
         let (own, theirs) = (self.mine().places(index), self.places[index]);
         let count = |word| self.mine().get(own.statistics + word);
         let is_return = kind & 2 != 0;
@@ -531,7 +567,7 @@ impl World {
 
     /// With an honest peer the link comes up, every block can be taken, and packets go both ways.
     fn assert_whole(&mut self, mut end: Side) {
-        self.peer = None;
+        self.end_peer();
         end.peer_is_gone();
         end.recover();
         assert!(end.check_books());
@@ -565,6 +601,7 @@ impl World {
             let packet = here.receivers[channel].receive();
             assert_eq!(packet.expect("up").expect("a packet").len(), 4);
         }
+        messages::assert_whole(&here.messages, &there.messages);
         assert_eq!((here.state.get(), there.state.get()), (Ok(None), Ok(None)));
         for number in 1..6 {
             for (from, to) in [(&here, &there), (&there, &here)] {
