@@ -12,7 +12,8 @@ use std::task::Waker;
 
 use sinew_shm::Segment;
 use sinew_shm::domain::{
-    Area, Channel, Config, End, Memory, Options, Pool, Predicate, Receiver, Role, Sender, State,
+    Area, CallError, Channel, Config, End, Memory, Messages, Options, Pool, Predicate, Receiver,
+    Role, Sender, State,
 };
 use support::Solo;
 
@@ -153,6 +154,117 @@ fn areas_lie_where_they_always_did() {
         include_str!("golden/lock_second.txt"),
     );
     drop(guard);
+}
+
+const MESSAGES: Config = Config::new(&[
+    Channel::messages(0x0607, "files", 3, 2)
+        .with_uuid(0x0011_2233_4455_6677_8899_aabb_ccdd_eeff)
+        .pools(Pool::new(2, 40), Pool::new(1, 70)),
+    Channel::messages(8, "edits", 2, 0)
+        .with_memory(Pool::new(1, 30))
+        .with_replies(),
+    Channel::messages(9, "words", 1, 1),
+])
+.mutual();
+
+/// Messages and answers of each kind, some of them under way at the end.
+#[test]
+fn messages_lie_where_they_always_did() {
+    let segment = |len| Segment::from_lines(support::lines(len));
+    let first = segment(MESSAGES.segment_len(Role::First));
+    let second = segment(MESSAGES.segment_len(Role::Second));
+    let exchange = segment(MESSAGES.exchange_len());
+    let open = |mine, peer, role| {
+        // SAFETY: the memory is leaked, and each segment is the own one of one end.
+        let memory = unsafe { Memory::new(mine, peer, Some(exchange)) };
+        let parts = support::parts(Solo, &MESSAGES);
+        Rc::new(End::open(memory, MESSAGES, role, parts, Options::default()).unwrap())
+    };
+    let ends = (
+        open(first, second, Role::First),
+        open(second, first, Role::Second),
+    );
+    message_script(&ends.0, &ends.1);
+    check(
+        "messages_first",
+        first,
+        include_str!("golden/messages_first.txt"),
+    );
+    check(
+        "messages_second",
+        second,
+        include_str!("golden/messages_second.txt"),
+    );
+    check(
+        "messages_exchange",
+        exchange,
+        include_str!("golden/messages_exchange.txt"),
+    );
+}
+
+fn message_script(first: &Rc<End<Solo>>, second: &Rc<End<Solo>>) {
+    first.look(0);
+    second.look(0);
+    first.look(100);
+    let messages = |end, channel| Messages::new(end, channel).unwrap();
+    let filled = |from: &Messages<_>, bytes: &[u8]| {
+        let mut buffer = from.memory(bytes.len()).unwrap();
+        buffer[..bytes.len()].copy_from_slice(bytes);
+        buffer
+    };
+    let memory = |to: &Messages<_>| to.receive().unwrap().unwrap().memory.unwrap();
+
+    // Files: one message of each kind, some answered; a lap of four and more.
+    let (near, far) = (messages(first, 0x0607), messages(second, 0x0607));
+    near.send(0x11, [1, 2, 3, 4, 5]).unwrap();
+    assert!(far.receive().unwrap().is_some());
+    let call = near.call(0x12, [6, 7, 8, 9, 10]).unwrap();
+    far.receive().unwrap().unwrap().answer([0xA1, 0xA2]);
+    drop(call);
+    filled(&near, b"moved")
+        .give(0x13, 0..5, [0xB1, 0xB2, 0xB3])
+        .unwrap();
+    drop(memory(&far));
+    let loan = filled(&near, b"..lent").lend(0x14, 2..6, [0; 3]).unwrap();
+    assert!(memory(&far).answer([0xC1, 0xC2, 0xC3, 0xC4, 0xC5]));
+    drop(loan);
+    let loan = filled(&near, b"changed")
+        .lend_mut(0x15, 0..7, [1; 3])
+        .unwrap();
+    let mut given = memory(&far);
+    given.in_place().unwrap()[..7].make_ascii_uppercase();
+    assert!(given.answer_with(1..7));
+    drop(loan);
+    // Of the other side one is under way, and one was dropped.
+    let mut loan = filled(&far, &[0xEE; 70])
+        .lend_mut(0x16, 3..70, [2; 3])
+        .unwrap();
+    drop(memory(&near));
+    assert_eq!(loan.poll().err(), Some(CallError::Dropped));
+    let loan = filled(&far, &[0xDD; 3]).lend(0x17, 0..3, [3; 3]).unwrap();
+    loan.arm(Waker::noop());
+    std::mem::forget(loan);
+    // Nobody takes these up: the first side waits for room.
+    for _ in 0..3 {
+        near.send(0x18, [0; 5]).unwrap();
+    }
+    near.arm_room(Waker::noop());
+
+    // Edits: answered in the block that was lent, which lies between the sides.
+    let (near, far) = (messages(first, 8), messages(second, 8));
+    let loan = filled(&near, b"edit").lend_mut(0x21, 0..4, [4; 3]).unwrap();
+    let mut given = memory(&far);
+    given.blank(7).unwrap()[4..7].copy_from_slice(b"ed!");
+    assert!(given.answer_with(0..7));
+    drop(loan);
+    filled(&far, b"gone").give(0x22, 0..4, [5; 3]).unwrap();
+
+    // Words: an opcode that nobody knows.
+    let (near, far) = (messages(first, 9), messages(second, 9));
+    let call = far.call(0x31, [6; 5]).unwrap();
+    near.receive().unwrap().unwrap().unknown();
+    drop(call);
+    near.arm(Waker::noop());
 }
 
 /// A bit of everything, and things under way at the end.
