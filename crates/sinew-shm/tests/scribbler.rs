@@ -5,6 +5,8 @@
 //! `make test-scribbler` runs it for longer, under the address sanitizer.
 #![cfg(all(target_os = "linux", not(any(loom, miri))))]
 
+#[path = "support/hands.rs"]
+mod hands;
 #[path = "support/random.rs"]
 mod random;
 #[path = "support/raw.rs"]
@@ -18,14 +20,15 @@ use std::ptr::{NonNull, null_mut};
 use std::rc::Rc;
 use std::task::Waker;
 
+use hands::Hands;
 use random::Random;
-use raw::{Pair, Raw};
+use raw::{Pair, Places, Raw};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous};
 use rustix::process::getppid;
 use sinew_shm::domain::{
-    Area, Channel, Config, End, LockError, Options, Pool, Predicate, Receiver, Refused, Role,
-    Sender, State, Status,
+    Area, Channel, Config, End, LockError, Messages, Options, Pool, Predicate, Receiver, Refused,
+    Role, Sender, State, Status,
 };
 use support::{Solo, parts};
 
@@ -33,6 +36,7 @@ const LINK: Config = Config::new(&[
     Channel::new(1, "small", Pool::new(4, 24)),
     Channel::new(2, "large", Pool::new(3, 2048)).priority(1),
     Channel::of::<Value>(3, "state"),
+    Channel::messages(5, "messages", 4, 2).with_memory(Pool::new(3, 100)),
     // The last one: behind its area is no memory.
     Channel::lock(4, "area", 512),
 ]);
@@ -40,6 +44,11 @@ type Value = [u8; 200];
 
 /// What the scribbler is told: its two descriptors and where it starts.
 const ROLE: &str = "SINEW_SCRIBBLER";
+/// Words of a message's line, and in it.
+const LINE: usize = 16;
+const TOKEN: usize = 3;
+/// In the control line of a message channel.
+const TAKEN: usize = 2;
 /// Calls of the side, at least; `SINEW_CALLS` says another number.
 const CALLS: u64 = 300_000;
 
@@ -124,9 +133,8 @@ fn scribbles() {
     let mut honest = Vec::new();
     mine.copy_into(&mut honest);
     honest[raw::STATE] = raw::READY;
-    let places = [0, 1].map(|index| mine.places(index));
-    let theirs = [0, 1].map(|index| victim.places(index));
-    let controls = [0, 1, 2, 3].map(|index| mine.places(index).control);
+    let places = [0, 1, 2, 3, 4].map(|index| mine.places(index));
+    let theirs = [0, 1, 2, 3].map(|index| victim.places(index));
     let mut random = Random(0x9E37_79B9_7F4A_7C15 ^ seed as u64);
     let parent = getppid();
     while getppid() == parent {
@@ -144,15 +152,15 @@ fn scribbles() {
                 }
                 110..120 => mine.set(raw::STATE, random.word() % 6),
                 120..1000 => {
-                    let control = controls[(random.word() % 4) as usize];
+                    let control = places[(random.word() % 5) as usize].control;
                     let word = control + (random.word() % 9) as usize;
                     mine.set(word, random.word() >> (random.word() % 32));
                 }
                 // It does not want the lock, and has a next version, now and then.
                 5000..5500 => {
-                    mine.set(controls[3], 0);
-                    (5..8).for_each(|word| mine.set(controls[3] + word, 0));
-                    mine.set(controls[3] + 4, random.word() >> 8);
+                    mine.set(places[4].control, 0);
+                    (5..8).for_each(|word| mine.set(places[4].control + word, 0));
+                    mine.set(places[4].control + 4, random.word() >> 8);
                 }
                 // An honest peer's words, in a session that has acknowledged the other one.
                 1000..5000 => {
@@ -160,6 +168,10 @@ fn scribbles() {
                     for word in (0..32).filter(|&word| mine.get(word) != honest[word]) {
                         mine.set(word, honest[word]);
                     }
+                }
+                kind if kind % 3 == 0 => {
+                    let sessions = (mine.get(raw::SESSION), &mut random);
+                    forge_message(&victim, &mine, (&theirs[3], &places[3]), sessions);
                 }
                 kind => {
                     let is_return = kind % 2 == 0;
@@ -202,6 +214,46 @@ fn scribbles() {
     }
 }
 
+/// A message or an answer, mostly right.
+fn forge_message(
+    victim: &Raw,
+    mine: &Raw,
+    (own, theirs): (&Places, &Places),
+    (session, random): (u32, &mut Random),
+) {
+    let odd = random.word() % 2000;
+    let any = random.word();
+    let count = |word| victim.get(own.statistics + word);
+    let (line, first, words) = if any & 1 == 0 {
+        let next = count(raw::RECEIVED);
+        let kind = 1 + random.word() % 5;
+        let place = match kind {
+            2 => 3 + random.word() % 2,
+            _ => random.word() % 3,
+        };
+        let token = (1 + random.word() % 7) << 16 | place;
+        let memory = [random.word() % 50, random.word() % 51];
+        let line = theirs.ring + LINE * (next % theirs.capacity) as usize;
+        let words = [kind | session << 16, 7, token, memory[0], memory[1]];
+        (line, next.wrapping_add(1), words)
+    } else {
+        // All are taken up, and one of the last is answered.
+        mine.set(theirs.control + TAKEN, count(raw::SENT));
+        let position = count(raw::SENT).wrapping_sub(1 + random.word() % 4);
+        let at = own.ring + LINE * (position % own.capacity) as usize;
+        let token = victim.get(at + TOKEN);
+        let line = theirs.returns + LINE * (token % theirs.returns_capacity) as usize;
+        let said = (random.word() % 3) | (session << 16);
+        let words = [said, random.word() % 50, random.word() % 51, 1, 2];
+        (line, token, words)
+    };
+    for (at, word) in words.into_iter().enumerate() {
+        let is_odd = odd == at as u32;
+        mine.set(line + 1 + at, if is_odd { any } else { word });
+    }
+    mine.set(line, if odd == 9 { any } else { first });
+}
+
 /// What happened.
 #[derive(Default, Debug)]
 struct Seen {
@@ -212,6 +264,8 @@ struct Seen {
     set: u64,
     values: u64,
     locked: u64,
+    messages: u64,
+    answers: u64,
     faults: u64,
     violations: u64,
 }
@@ -225,6 +279,8 @@ fn work(pair: &Pair, faults: bool, random: &mut Random, seen: &mut Seen) {
         let receivers = [1, 2].map(|id| Receiver::new(&end, id).unwrap());
         let state = State::<_, Value>::new(&end, 3).unwrap();
         let area = Area::new(&end, 4).unwrap();
+        let messages = Messages::new(&end, 5).unwrap();
+        let mut hands = Hands::default();
         let (mut places, mut packets) = (Vec::new(), Vec::new());
         if end.status() == Status::Up {
             seen.ups += 1;
@@ -232,7 +288,8 @@ fn work(pair: &Pair, faults: bool, random: &mut Random, seen: &mut Seen) {
         for call in 0..60 {
             let index = (random.word() % 2) as usize;
             let (sender, receiver) = (&senders[index], &receivers[index]);
-            match random.word() % 16 {
+            match random.word() % 24 {
+                16.. => hands.act(random, &messages),
                 0 | 1 => drop(end.look(call)),
                 2..5 => seen.sent += u64::from(sender.send(&copy[..9]) == Ok(true)),
                 5 => places.extend(sender.place(20)),
@@ -269,11 +326,13 @@ fn work(pair: &Pair, faults: bool, random: &mut Random, seen: &mut Seen) {
             }
             seen.calls += 1;
         }
-        drop((places, packets));
+        seen.messages += hands.taken;
+        seen.answers += hands.answered;
+        drop((places, packets, hands));
         assert!(end.check_books());
         end.look(0);
     }
-    for index in [0, 1] {
+    for index in [0, 1, 3] {
         let counts = pair.first.places(index).statistics;
         seen.violations += u64::from(pair.first.get(counts + raw::VIOLATIONS));
     }
@@ -317,6 +376,7 @@ fn a_side_survives_a_process_that_rewrites_the_peer_s_memory() {
     let is_enough = |seen: &Seen| {
         let least = seen.ups.min(seen.sent).min(seen.received);
         let least = least.min(seen.set).min(seen.values).min(seen.locked);
+        let least = least.min(seen.messages).min(seen.answers);
         seen.calls >= calls && least.min(seen.faults).min(seen.violations) >= 100
     };
     let mut life = 0;
@@ -348,4 +408,24 @@ fn a_side_survives_a_process_that_rewrites_the_peer_s_memory() {
         let receiver = Receiver::new(&peer, id).unwrap();
         assert_eq!(receiver.receive().unwrap().unwrap().len(), 5);
     }
+    let (near, far) = (
+        Messages::new(&side, 5).unwrap(),
+        Messages::new(&peer, 5).unwrap(),
+    );
+    let mut calls: Vec<_> = (0..2).map(|_| near.call(1, [0; 5]).unwrap()).collect();
+    assert!(matches!(near.call(1, [0; 5]), Err(Refused::Full)));
+    while let Some(message) = far.receive().unwrap() {
+        message.answer([1]);
+    }
+    assert!(calls.iter_mut().all(|call| call.poll().unwrap().is_some()));
+    let all: Vec<_> = (0..3).map(|_| near.memory(100).unwrap()).collect();
+    assert!(matches!(near.memory(100), Err(Refused::Full)));
+    for buffer in all {
+        let mut loan = buffer.lend_mut(1, 0..9, [0; 3]).unwrap();
+        let given = far.receive().unwrap().unwrap().memory.unwrap();
+        assert!(given.answer_with(0..100));
+        let returned = loan.poll().unwrap().unwrap();
+        assert_eq!(returned.copy_to(&mut [0; 101]), Ok(100));
+    }
+    assert!(side.check_books());
 }
