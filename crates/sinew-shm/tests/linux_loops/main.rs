@@ -1,12 +1,15 @@
 //! Two processes that are killed, stopped and started again at random moments while packets go both
-//! ways, and what must hold after each time: every own block is back, nothing old arrives, nothing is
-//! lost, doubled, out of order or changed while a pairing lasts, and no call hangs.
+//! ways, and values, and messages with and without memory; and what must hold after each time: every own
+//! block is back, nothing old arrives, nothing is lost, doubled, out of order or changed while a pairing
+//! lasts, and no call hangs.
 //!
 //! Each round is one such event. How many, in all: `SINEW_ROUNDS` (200). The random numbers:
 //! `SINEW_SEED`. Only one [`Medium`]: `SINEW_MEDIUM`. The program of the second side: `SINEW_PEER` (this one), for sides of 32 and 64 bits.
 
 #[cfg(target_os = "linux")]
 mod control;
+#[cfg(target_os = "linux")]
+mod messages;
 #[cfg(target_os = "linux")]
 mod peer;
 #[cfg(target_os = "linux")]

@@ -16,9 +16,11 @@ use sinew_shm::linux::process::Process;
 use sinew_shm::linux::{Deadline, Region};
 
 use super::Medium;
+use super::messages::{self, Messages, Old, Talk};
 use super::random::Random;
 use super::traffic::{
-    AREA, LEAST, LINK, MUTUAL, Received, STATE, Token, Value, Values, WORDS, is_intact, write,
+    AREA, LEAST, LINK, MESSAGES, MUTUAL, Received, STATE, Token, Value, Values, WORDS, is_intact,
+    write,
 };
 
 type Packet<'a> = domain::Packet<'a, std::sync::Arc<End<Process>>>;
@@ -34,7 +36,7 @@ const MOVING: u64 = 12;
 
 static ENDS: AtomicBool = AtomicBool::new(false);
 
-fn ends() -> bool {
+pub fn ends() -> bool {
     ENDS.load(Ordering::Relaxed)
 }
 
@@ -72,6 +74,7 @@ pub fn run(arguments: &[String]) {
         received: Received::default(),
         old_values: HashSet::new(),
         area: 0,
+        old_messages: Old::default(),
     };
     side.live(Path::new(path));
 }
@@ -88,6 +91,7 @@ struct Side {
     old_values: HashSet<Token>,
     /// What this life left in the area last.
     area: u32,
+    old_messages: Old,
 }
 
 /// Handles of one pairing.
@@ -96,6 +100,7 @@ struct Handles {
     receivers: Vec<Receiver>,
     state: State,
     area: Area,
+    messages: Messages,
 }
 
 impl Handles {
@@ -107,6 +112,7 @@ impl Handles {
             receivers: ids().map(|id| link.receiver(id).unwrap()).collect(),
             state: State::new(link.end(), STATE).unwrap(),
             area: link.area(AREA).unwrap(),
+            messages: Messages::new(link.end(), MESSAGES).unwrap(),
         }
     }
 }
@@ -251,7 +257,7 @@ impl Side {
             }
             assert!(sender.place(1).is_err(), "more than {blocks} blocks");
         }
-        true
+        messages::is_whole(&handles.messages)
     }
 
     /// Both directions, until the pairing is over. The first packet of the bulk channel is kept.
@@ -267,6 +273,8 @@ impl Side {
         let is_over = AtomicBool::new(false);
         let (has_value, has_area) = (&AtomicBool::new(false), &AtomicBool::new(false));
         let mut area = self.area;
+        let talks = &AtomicBool::new(false);
+        let talk = Talk::new(&handles.messages, token, self.random.next());
         thread::scope(|scope| {
             scope.spawn(|| {
                 send(&handles.senders, token, &mut random);
@@ -274,7 +282,14 @@ impl Side {
             });
             let values = scope.spawn(|| exchange_values(&handles.state, token, has_value));
             scope.spawn(|| share_area(&handles.area, &mut area, has_area));
-            self.receive(link, handles, keep, ([has_value, has_area], when_moving));
+            let talked = scope.spawn(|| talk.run(talks));
+            self.receive(
+                link,
+                handles,
+                keep,
+                ([has_value, has_area, talks], when_moving),
+            );
+            self.old_messages.add(talked.join().unwrap());
             if let Some(peer) = values.join().unwrap() {
                 assert!(self.old_values.insert(peer), "{peer:?} is over");
             }
@@ -290,18 +305,19 @@ impl Side {
         link: &Link,
         handles: &'a Handles,
         mut keep: Option<&mut Option<Packet<'a>>>,
-        (others, when_moving): ([&AtomicBool; 2], &mut dyn FnMut()),
+        (others, when_moving): ([&AtomicBool; 3], &mut dyn FnMut()),
     ) {
         let mut is_moving = false;
         while !ends() {
             let next = match link.next_within(SLICE) {
-                Ok(id) => id,
-                Err(WaitError::TimedOut) => {
+                Ok(id) if id != MESSAGES => id,
+                Ok(_) | Err(WaitError::TimedOut) => {
                     // This pairing, or the next one, in which it would wait for ever.
                     match handles.receivers[0].has(1) {
-                        Ok(_) => continue,
+                        Ok(_) => thread::yield_now(),
                         Err(_) => return,
                     }
+                    continue;
                 }
                 Err(_) => return,
             };

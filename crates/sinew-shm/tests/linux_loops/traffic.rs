@@ -15,6 +15,13 @@ const VALUES: Channel = Channel::of::<Value>(STATE, "state");
 pub const WORDS: usize = 24;
 pub const AREA: u16 = 5;
 const SHARED: Channel = Channel::lock(AREA, "shared", 4 * WORDS as u32);
+/// A message channel, behind everything: whoever looks for packets does not take it up.
+pub const MESSAGES: u16 = 6;
+pub const CALLS: u16 = 3;
+pub const BLOCKS: u16 = 4;
+const TALK: Channel = Channel::messages(MESSAGES, "messages", 6, CALLS)
+    .with_memory(Pool::new(BLOCKS, 900))
+    .priority(255);
 
 pub const CHANNELS: &[Channel] = &[
     Channel::new(1, "urgent", Pool::new(8, 64)).priority(0),
@@ -22,6 +29,7 @@ pub const CHANNELS: &[Channel] = &[
     Channel::new(3, "unlike", Pool::new(3, 100)).pools(Pool::new(5, 200), Pool::new(3, 1000)),
     VALUES,
     SHARED,
+    TALK,
 ];
 pub const LINK: Config = Config::new(CHANNELS);
 
@@ -33,6 +41,7 @@ pub const REPLYING: &[Channel] = &[
     Channel::new(3, "unlike", Pool::new(3, 100)).pools(Pool::new(5, 200), Pool::new(3, 1000)),
     VALUES,
     SHARED,
+    TALK.with_replies(),
 ];
 pub const MUTUAL: Config = Config::new(REPLYING).mutual();
 
