@@ -80,7 +80,7 @@ test-miri: ## the thread link under Miri, and the shared layout on a big-endian 
 	@# Tests leak the memory that they share. Those that only play with random input are not for Miri.
 	MIRIFLAGS=-Zmiri-ignore-leaks cargo +nightly miri test -q -p sinew-shm --lib --test queue \
 		--test domain --test threads --test state --test lock --test draining --test refusals --test doscom \
-		--test observe
+		--test observe --test messages --test memory --test waiting
 	cargo +nightly miri test -q -p sinew-shm --test golden --target s390x-unknown-linux-gnu
 	cargo +nightly miri test -q -p sinew --features shm,conformance --test queue_conformance --test domain_conformance
 
