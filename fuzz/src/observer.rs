@@ -47,6 +47,9 @@ fn look(link: &Link<impl Source>) -> Shown {
                 assert!(side.name.as_str().len() <= 16);
                 assert!(side.counts.suppressed() <= i32::MAX as u32);
             }
+            if let Some(flow) = channel.messages(role) {
+                assert!(flow.waiting <= flow.requests);
+            }
             if let Some(flow) = flow {
                 for blocks in [flow.free, flow.lent, flow.queued, flow.held, flow.returned] {
                     assert!(blocks <= flow.blocks);

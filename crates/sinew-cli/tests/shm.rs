@@ -15,7 +15,8 @@ use std::thread;
 
 use sinew_shm::StdLock;
 use sinew_shm::domain::{
-    Area, Channel, Config, End, Lost, Options, Pool, Receiver, Region, Role, Sender, Silent, State,
+    Area, Channel, Config, End, Lost, Messages, Options, Pool, Receiver, Region, Role, Sender,
+    Silent, State,
 };
 use sinew_shm::linux::exchange::{self, DoorbellKind};
 use sinew_shm::linux::process::{Mapped, Process, offer};
@@ -38,6 +39,13 @@ const VALUES: Config = Config::new(&[
     Channel::new(1, "control", Pool::new(8, 64)),
     Channel::of::<u32>(2, "never set").only(Role::Second),
     Channel::of::<Pose>(3, "pose"),
+]);
+
+const MESSAGES: Config = Config::new(&[
+    Channel::messages(40000, "files", 8, 4)
+        .pools(Pool::new(2, 65536), Pool::new(4000, 1500))
+        .priority(1),
+    Channel::messages(2, "words", 4096, 0),
 ]);
 
 sinew_shm::value! {
@@ -302,6 +310,30 @@ fn lock_channels_are_shown_by_their_owners() {
     check("lock_json", &json);
     let toml = page(&folder, &["shm:link?offset=8192", "--toml"]);
     assert_eq!(toml.trim_end(), LOCKS.to_toml().trim_end());
+}
+
+#[test]
+fn message_channels_are_shown_with_their_memory_and_what_waits() {
+    let folder = folder("messages");
+    let open = |role| side_of(&folder, role, MESSAGES);
+    let (first, second) = (open(Role::First), open(Role::Second));
+    up([&first, &second, &first]);
+    let files = |end| Messages::<Side>::new(end, 40000).unwrap();
+    let (near, far) = (files(&first), files(&second));
+    for _ in 0..1000 {
+        let mut loan = near.memory(9).unwrap().lend(1, 0..9, [0; 3]).unwrap();
+        let given = far.receive().unwrap().unwrap().memory.unwrap();
+        assert!(given.answer([1]));
+        assert!(loan.poll().unwrap().is_some());
+    }
+    for _ in 0..3 {
+        near.send(2, [0; 5]).unwrap();
+    }
+    check("messages", &page(&folder, &["shm:link?offset=0x2000"]));
+    let json = page(&folder, &["shm:link?offset=8192", "--json"]);
+    check("messages_json", &json);
+    let toml = page(&folder, &["shm:link?offset=8192", "--toml"]);
+    assert_eq!(toml.trim_end(), MESSAGES.to_toml().trim_end());
 }
 
 #[test]

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use sinew_shm::domain::{
-    self, Area, Channel, Config, End, Kind, Memory, Options, Pool, Predicate, Receiver, Role,
-    Sender, Trust,
+    self, Area, Channel, Config, End, Kind, Memory, Messages, Options, Pool, Predicate, Receiver,
+    Role, Sender, Trust,
 };
 use support::{open, up};
 
@@ -512,4 +512,40 @@ fn a_lock_is_seen_with_its_owner_its_version_and_whether_it_is_poisoned() {
         ..free
     };
     assert_eq!(lock(), poisoned);
+}
+
+const TALK: Config = Config::new(&[
+    Channel::new(1, "queue", Pool::new(2, 64)),
+    Channel::messages(2, "talk", 3, 4).pools(Pool::new(5, 600), Pool::new(0, 0)),
+]);
+
+#[test]
+fn message_channels_show_what_may_be_under_way_and_what_waits() {
+    let (first, second) = up(TALK);
+    let link = first.observe();
+    let talk = |from| channel(&link, 2).messages(from).unwrap();
+    let at = |from| {
+        (
+            talk(from).waiting,
+            talk(from).sent,
+            talk(from).is_consistent,
+        )
+    };
+    let [near, far] = [&first, &second].map(|end| Messages::new(end, 2).unwrap());
+    for number in 1..=3 {
+        near.send(1, [0; 5]).unwrap();
+        assert_eq!(at(Role::First), (number, number.into(), true));
+    }
+    assert_eq!(at(Role::Second), (0, 0, true));
+    assert!(far.receive().unwrap().is_some());
+    assert_eq!(at(Role::First), (2, 3, true));
+    let shown = talk(Role::First);
+    assert_eq!((shown.requests, shown.calls), (3, 4));
+    assert_eq!(shown.memory, Pool::new(5, 600));
+    assert_eq!(talk(Role::Second).memory.blocks, 0);
+    assert!(channel(&link, 2).flow(Role::First).is_none());
+    assert!(channel(&link, 1).messages(Role::First).is_none());
+    // What waits is known only of two sides in one session.
+    second.close();
+    assert_eq!(at(Role::First), (0, 3, true));
 }

@@ -210,6 +210,21 @@ impl Report {
                 "suppressed": counts.suppressed(),
             }))
         };
+        let messages = |side: usize| {
+            let flow = channel.messages(ROLES[side])?;
+            let counts = channel.side(ROLES[side])?.counts;
+            Some(json!({
+                "requests": flow.requests,
+                "calls": flow.calls,
+                "blocks": flow.memory.blocks,
+                "size": flow.memory.size,
+                "waiting": flow.waiting,
+                "sent": flow.sent,
+                "per_second": self.rate(index, side),
+                "consistent": flow.is_consistent,
+                "rung": counts.rung,
+            }))
+        };
         let value = |side: usize| {
             let value = channel.value(ROLES[side])?;
             Some(json!({ "size": value.size, "version": value.version }))
@@ -217,6 +232,7 @@ impl Report {
         if channel.kind() == Some(Kind::State) {
             return json!({
                 "id": channel.id(),
+                "kind": "state",
                 "name": what.map(name),
                 "uuid": what.map(|side| side.uuid).filter(|&uuid| uuid != 0).map(|uuid| format!("{uuid:032x}")),
                 "type": what.map(|side| side.type_hash).filter(|&hash| hash != 0),
@@ -230,6 +246,7 @@ impl Report {
             let versions = lock.versions;
             return json!({
                 "id": channel.id(),
+                "kind": "lock",
                 "name": what.map(name),
                 "uuid": what.map(|side| side.uuid).filter(|&uuid| uuid != 0).map(|uuid| format!("{uuid:032x}")),
                 "type": what.map(|side| side.type_hash).filter(|&hash| hash != 0),
@@ -245,6 +262,10 @@ impl Report {
                 },
             });
         }
+        let (first, second) = match channel.kind() {
+            Some(Kind::Message) => (messages(0), messages(1)),
+            _ => (direction(0), direction(1)),
+        };
         json!({
             "id": channel.id(),
             "name": what.map(name),
@@ -253,8 +274,12 @@ impl Report {
             "priority": what.map(|side| side.priority),
             "replies": what.map(|side| side.replies),
             "violations_seen_by": { "first": violations[0], "second": violations[1] },
-            "first_to_second": direction(0),
-            "second_to_first": direction(1),
+            "kind": match channel.kind() {
+                Some(Kind::Message) => "message",
+                _ => "queue",
+            },
+            "first_to_second": first,
+            "second_to_first": second,
         })
     }
 }

@@ -71,9 +71,13 @@ fn one(link: &Report, style: Style) -> String {
         link.channels.iter().filter(is_one).count()
     };
     let (states, locks) = (count(Kind::State), count(Kind::Lock));
-    if states + locks < link.channels.len() {
+    let messages = count(Kind::Message);
+    if states + locks + messages < link.channels.len() {
         text += &blocks(link, style);
         text += &traffic(link, style);
+    }
+    if messages > 0 {
+        text += &message_channels(link, style);
     }
     if states > 0 {
         text += &values(link, style);
@@ -252,6 +256,46 @@ fn traffic(link: &Report, style: Style) -> String {
     table.text(style)
 }
 
+/// What may be under way on message channels, and what is.
+fn message_channels(link: &Report, style: Style) -> String {
+    let mut table = Table::new(
+        &[
+            "messages", "id", "prio", "way", "memory", "calls", "waiting", "sent",
+        ],
+        &[-16, 5, 4, -3, 14, 5, 11, 7],
+    );
+    for channel in &link.channels {
+        let mut label = channel.any_side().map_or_else(Default::default, |side| {
+            [
+                report::name(side),
+                side.id.to_string(),
+                side.priority.to_string(),
+            ]
+        });
+        for (role, way) in ROLES.into_iter().zip(WAYS) {
+            let Some(flow) = channel.messages(role) else {
+                continue;
+            };
+            let [name, id, priority] = std::mem::take(&mut label);
+            let memory = match flow.memory.blocks {
+                0 => "none".into(),
+                blocks => format!("{blocks} × {}", bytes(flow.memory.size.into())),
+            };
+            table.row(&[
+                name,
+                id,
+                priority,
+                way.into(),
+                memory,
+                flow.calls.to_string(),
+                format!("{} of {}", flow.waiting, flow.requests),
+                count(flow.sent.into()),
+            ]);
+        }
+    }
+    table.text(style)
+}
+
 /// The values of state channels.
 fn values(link: &Report, style: Style) -> String {
     let mut table = Table::new(
@@ -348,6 +392,13 @@ fn notes_on(channel: &Channel) -> Vec<String> {
                     "{way}: the counts contradict each other: look again"
                 ));
             }
+        }
+        if let Some(flow) = channel.messages(role)
+            && !flow.is_consistent
+        {
+            notes.push(format!(
+                "{way}: the counts contradict each other: look again"
+            ));
         }
         let violations = channel.side(role).map_or(0, |side| side.counts.violations);
         if violations > 0 {

@@ -108,7 +108,7 @@ impl Flow {
 /// At the instant between the looks it was at least (early - late) and at most (late - early). The
 /// middle is shown. A side counts a packet just after it is published, and the other may have
 /// counted it by then: so one less than nothing is possible.
-fn difference(ahead: [u32; 2], behind: [u32; 2], blocks: u16) -> (u16, bool) {
+pub(super) fn difference(ahead: [u32; 2], behind: [u32; 2], blocks: u16) -> (u16, bool) {
     let distance = |ahead: u32, behind: u32| i64::from(ahead.wrapping_sub(behind) as i32);
     let least = distance(ahead[0], behind[1]);
     let most = distance(ahead[1], behind[0]);

@@ -33,12 +33,14 @@ use crate::word::{SESSION_LOAD, Segment};
 mod channel;
 mod flow;
 mod lock;
+mod message;
 mod side;
 mod value;
 
 pub use channel::{ChannelSide, Counts};
 pub use flow::Flow;
 pub use lock::LockInfo;
+pub use message::MessageFlow;
 pub use side::{Features, NoSide, Side, State};
 pub use value::{NoValue, ValueInfo};
 
@@ -234,8 +236,8 @@ impl Channel {
         self.any_side()?.kind
     }
 
-    /// What this side sends; `None` where the side is not there, or has no blocks here, and of channels that
-    /// are no queues.
+    /// What this side sends; `None` where the side is not there, or has no blocks here, and of a channel
+    /// that is no queue: see [`Channel::value`] and [`Channel::messages`].
     pub fn flow(&self, from: Role) -> Option<Flow> {
         let sender = self.looks(from)?;
         if self.kind() != Some(Kind::Queue) {
@@ -253,6 +255,16 @@ impl Channel {
     /// Of a lock channel, who has the lock and how the area is; `None` where no side is there.
     pub fn lock(&self) -> Option<LockInfo> {
         LockInfo::of(self.side(Role::First), self.side(Role::Second))
+    }
+
+    /// Of a message channel, what this side sends; `None` where the side is not there.
+    pub fn messages(&self, from: Role) -> Option<MessageFlow> {
+        let sender = self.looks(from)?;
+        if self.kind() != Some(Kind::Message) {
+            return None;
+        }
+        let receiver = self.looks(from.peer());
+        Some(MessageFlow::of(sender, receiver, self.is_up))
     }
 
     fn looks(&self, role: Role) -> Option<&Looks> {
