@@ -47,7 +47,8 @@ test-32bit: ## the shared layout on a 32-bit machine, and links of 32-bit with 6
 	@./setup test
 	@if [ "$$(uname -m)" = x86_64 ]; then \
 		cargo test -q --target i686-unknown-linux-gnu -p sinew-shm --features linux \
-			--test golden --test linux; \
+			--test golden --test linux --test messages --test memory --test waiting \
+			--test hostile_messages --test secrets; \
 		program() { cargo test -q -p sinew-shm --features linux --test $$1 --no-run \
 			--message-format=json "$${@:2}" | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p'; }; \
 		for loops in linux_loops linux_slots; do \

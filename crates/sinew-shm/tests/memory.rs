@@ -228,11 +228,13 @@ fn message_that_cannot_go_is_handed_back_with_its_memory() {
             unsent.buffer
         };
         let mut buffer = filled(near, 5);
+        // 0 as a word of a message, where an address has 64 bits.
+        let beyond_u32 = (u32::MAX as usize).wrapping_add(1).max(SIZE);
         for valid in [
             0..SIZE + 1,
             5..4,
             usize::MAX - 1..usize::MAX,
-            1 << 32..(1 << 32) + 1,
+            beyond_u32..beyond_u32 + 1,
         ] {
             let unsent = buffer.give(1, valid.clone(), [0; 3]).unwrap_err();
             buffer = untouched(unsent, Refused::TooLarge);
