@@ -30,6 +30,8 @@ pub struct Given<R: EndRef> {
     valid: Range<usize>,
     bytes: Span,
     is_writer: bool,
+    /// Bytes of the block for the answer, from when this is its writer on.
+    room: u32,
 }
 
 impl<R: EndRef> Given<R> {
@@ -47,6 +49,7 @@ impl<R: EndRef> Given<R> {
             valid: offset..offset.wrapping_add(len as usize),
             bytes,
             is_writer: false,
+            room: 0,
         }
     }
 
@@ -121,8 +124,8 @@ impl<R: EndRef> Given<R> {
         }
         let Messages { end, slot, pairing } = &self.channel;
         let writer = (self.token, self.is_writer);
-        let place = end.answer_memory(*slot, *pairing, writer, len)?;
-        self.is_writer = true;
+        let (place, room) = end.answer_memory(*slot, *pairing, writer, len)?;
+        (self.is_writer, self.room) = (true, room);
         // SAFETY: the block for the answer belongs to this open call, and this is its one writer until
         // it is dropped, whatever becomes of the pairing: a block of the own segment, or the one that
         // was lent, in the exchange segment, which only a trusted peer shares and does not touch before
@@ -143,7 +146,11 @@ impl<R: EndRef> Given<R> {
     /// Answers with these bytes of the block that [`Given::in_place`] or [`Given::blank`] gave. `false`
     /// where they lie beyond it, no answer in memory is asked for, or the caller is gone.
     pub fn answer_with(self, valid: Range<usize>) -> bool {
-        let (_, size) = self.channel.memory_sizes();
+        // Who never wrote there is rare, and asks.
+        let size = match self.is_writer {
+            true => self.room as usize,
+            false => self.channel.memory_sizes().1,
+        };
         let is_inside = valid.start <= valid.end && valid.end <= size;
         match (self.kind, is_inside) {
             (LEND_MUT, true) => self.say(status::DONE, &[valid.start as u32, valid.len() as u32]),

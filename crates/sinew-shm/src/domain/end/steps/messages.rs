@@ -218,17 +218,21 @@ impl<P: Platform> End<P> {
     /// Memory that its holder does not want any more, and with `view` an answer that he has read. Who
     /// waits for memory is woken.
     pub(in crate::domain) fn free_memory(&self, slot: u16, pairing: u32, call: u16, view: bool) {
-        wake(self.locked(|inner| {
+        let waits = self.locked(|inner| {
             let is_live = inner.live == pairing;
-            if let Some((channel, books)) = inner.messages(usize::from(slot)) {
-                let cleared = channel.calling.let_go(books, call, &self.cache);
-                channel.tally.count_cleared(cleared);
-                if view && (is_live || self.is_trusted) {
-                    channel.views = channel.views.saturating_sub(1);
-                }
+            let Some((channel, books)) = inner.messages(usize::from(slot)) else {
+                return false;
+            };
+            let cleared = channel.calling.let_go(books, call, &self.cache);
+            channel.tally.count_cleared(cleared);
+            if view && (is_live || self.is_trusted) {
+                channel.views = channel.views.saturating_sub(1);
             }
-            self.ready(inner, usize::from(slot), Waits::Room, false)
-        }));
+            P::USES.wakers && !channel.waiters[Waits::Room as usize].is_empty()
+        });
+        if waits {
+            self.wake_for_call(slot);
+        }
     }
 
     /// Memory that its holder writes anew, and does not read the answer of any more.
@@ -252,7 +256,7 @@ impl<P: Platform> End<P> {
     }
 
     /// Where the first `len` bytes of the answer to a call of the peer's with memory are to be written, by
-    /// the one who may be its writer already; `None` where there is no such call any more, or another
+    /// the one who may be its writer already, and how many bytes the block has; `None` where there is no such call any more, or another
     /// writes there still.
     pub(in crate::domain) fn answer_memory(
         &self,
@@ -260,13 +264,14 @@ impl<P: Platform> End<P> {
         pairing: u32,
         writer: (u32, bool),
         len: usize,
-    ) -> Option<Span> {
+    ) -> Option<(Span, u32)> {
         self.locked(|inner| {
             if inner.live != pairing {
                 return None;
             }
             let (channel, books) = inner.messages(usize::from(slot))?;
-            channel.answering.answer_in(books, writer, len)
+            let place = channel.answering.answer_in(books, writer, len)?;
+            Some((place, channel.answering.pool.size()))
         })
     }
 
