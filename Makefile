@@ -96,7 +96,7 @@ test-nostd: ## the core on cores without an operating system
 		.ci/cross build -q -p sinew-demo --target $$target; \
 	done
 
-test-firmware: ## one Cortex-M image in QEMU, called from the host; its flash, RAM, instructions
+test-firmware: ## Cortex-M images in QEMU, called from the host; flash, RAM; instructions, also on RV32
 	@./setup test
 	$(MAKE) --no-print-directory -C firmware test
 

@@ -14,7 +14,7 @@ const WORD: usize = size_of::<Word>();
 /// Whether words may be read and written at addresses of which this is the bitwise or.
 #[inline(always)]
 fn has_words(at: usize) -> bool {
-    !cfg!(target_arch = "riscv32") || at % WORD == 0
+    !cfg!(target_arch = "riscv32") || at.is_multiple_of(WORD)
 }
 
 /// # Safety
