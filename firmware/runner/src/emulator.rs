@@ -10,40 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::Result;
 use crate::image::Image;
-
-/// A board that the emulator knows.
-#[derive(Clone, Copy)]
-pub struct Machine {
-    /// What its core runs.
-    pub target: &'static str,
-    /// The package of its images.
-    pub package: &'static str,
-    qemu: &'static str,
-    apt: &'static str,
-    arguments: &'static [&'static str],
-    /// With which its counter goes with the instructions.
-    counting: &'static [&'static str],
-}
-
-/// A Cortex-M3.
-pub const AN385: Machine = Machine {
-    target: "thumbv7m-none-eabi",
-    package: "an385",
-    qemu: "qemu-system-arm",
-    apt: "qemu-system-arm",
-    arguments: &["-semihosting-config", "enable=on,target=native"],
-    counting: &["-M", "mps2-an385", "-icount", "shift=6,sleep=off"],
-};
-
-/// A RISC-V core of 32 bits.
-pub const VIRT: Machine = Machine {
-    target: "riscv32imac-unknown-none-elf",
-    package: "virt",
-    qemu: "qemu-system-riscv32",
-    apt: "qemu-system-misc",
-    arguments: &["-bios", "none", "-m", "16M"],
-    counting: &["-M", "virt", "-icount", "shift=0,sleep=off"],
-};
+use crate::machine::{AN385, Machine};
 
 /// No answer of the emulator takes this long on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(10);

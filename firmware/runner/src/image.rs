@@ -6,7 +6,7 @@ use std::process::Command;
 use object::{Object, ObjectSection, ObjectSymbol, SectionFlags, elf};
 
 use crate::Result;
-use crate::emulator::Machine;
+use crate::machine::Machine;
 
 /// An image that has been built.
 pub struct Image {

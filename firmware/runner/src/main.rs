@@ -10,6 +10,7 @@ mod budget;
 mod calls;
 mod emulator;
 mod image;
+mod machine;
 mod restarts;
 mod shared;
 
@@ -19,8 +20,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use budget::Figures;
-use emulator::{AN385, Emulator, Machine, VIRT};
+use emulator::Emulator;
 use image::Image;
+use machine::{AN385, Machine, VIRT};
 
 /// Whatever goes wrong, said in words.
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;

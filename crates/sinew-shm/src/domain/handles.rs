@@ -14,16 +14,29 @@ use super::{Lost, Refused};
 use crate::word::Span;
 
 /// How handles reach their end: `&End`, `&'static End`, `Rc<End>` or `Arc<End>`.
-pub trait EndRef: Deref<Target = End<Self::Platform>> + Clone {
+///
+/// # Safety
+/// A value and all of its clones give the same end, each time, as long as one of them lives: a handle
+/// keeps the memory of a block by it.
+pub unsafe trait EndRef: Deref<Target = End<Self::Platform>> + Clone {
     /// What the end is made of.
     type Platform: Platform;
 }
 
-impl<R, P> EndRef for R
-where
-    R: Deref<Target = End<P>> + Clone,
-    P: Platform,
-{
+// SAFETY: it is the reference that gives the end.
+unsafe impl<P: Platform> EndRef for &End<P> {
+    type Platform = P;
+}
+
+// SAFETY: clones share one end, which lives as long as they.
+#[cfg(feature = "std")]
+unsafe impl<P: Platform> EndRef for std::rc::Rc<End<P>> {
+    type Platform = P;
+}
+
+// SAFETY: as above.
+#[cfg(feature = "std")]
+unsafe impl<P: Platform> EndRef for std::sync::Arc<End<P>> {
     type Platform = P;
 }
 
