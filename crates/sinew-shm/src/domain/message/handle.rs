@@ -243,15 +243,22 @@ impl<R: EndRef> Call<R> {
     #[inline]
     pub fn poll(&mut self) -> Result<Option<[u32; 5]>, CallError> {
         let Messages { end, slot, pairing } = &self.channel;
-        let answered = end.take_message_answer(*slot, *pairing, self.token);
-        if !matches!(answered, Ok(None) | Err(CallError::Lost(_))) {
-            self.token = 0;
+        // What came back is moved once: it is larger than it looks.
+        match end.take_message_answer(*slot, *pairing, self.token) {
+            Ok(None) => Ok(None),
+            Ok(Some(answered)) => {
+                self.token = 0;
+                CallError::of(answered.status)?;
+                Ok(Some(answered.words))
+            }
+            Err(error) => {
+                // Of a link that is lost the call is told again.
+                if !matches!(error, CallError::Lost(_)) {
+                    self.token = 0;
+                }
+                Err(error)
+            }
         }
-        let Some(answered) = answered? else {
-            return Ok(None);
-        };
-        CallError::of(answered.status)?;
-        Ok(Some(answered.words))
     }
 
     /// Wakes `waker` once when there may be an answer, at once where there is one, or when the pairing
