@@ -17,7 +17,8 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
 
 /// Whether a file belongs to the one layer that may use atomics: `word.rs` and the folder `word`.
 fn is_word_layer(path: &Path) -> bool {
-    path.ends_with("word.rs") || path.parent().is_some_and(|dir| dir.ends_with("word"))
+    let layer = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/word");
+    path.starts_with(layer)
 }
 
 /// The code of a file, without its comments.
