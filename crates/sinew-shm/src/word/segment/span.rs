@@ -155,7 +155,7 @@ impl Span {
 
     /// Its first bytes were written through a reference: loom's words beside them are to say the same.
     #[cfg(loom)]
-    fn write_words(&self) {
+    pub(super) fn write_words(&self) {
         // SAFETY: whoever wrote them has just finished, and nobody else has them.
         let bytes = unsafe { self.slice() };
         for (at, bytes) in bytes.chunks(4).enumerate() {
