@@ -76,16 +76,17 @@ test-loom: ## every interleaving of what threads share, and mutants that must fa
 	RUSTFLAGS="--cfg loom" cargo test -q --target-dir target/loom -p sinew-shm --release --test loom_locks
 	RUSTFLAGS="--cfg loom" cargo test -q --target-dir target/loom -p sinew --release --lib loom
 
+MIRI := -Zmiri-ignore-leaks -Zmiri-disable-weak-memory-emulation
 test-miri: ## the thread link under Miri, and the shared layout on a big-endian machine
 	@./setup miri
 	@# Tests leak the memory that they share. Those that only play with random input are not for Miri.
 	@# Its weak memory stops at an atomic store to what was read in another width; that is for the models.
-	MIRIFLAGS="-Zmiri-ignore-leaks -Zmiri-disable-weak-memory-emulation" \
-		cargo +nightly miri test -q -p sinew-shm --lib --test queue \
+	MIRIFLAGS="$(MIRI)" cargo +nightly miri test -q -p sinew-shm --lib --test queue \
 		--test domain --test threads --test state --test lock --test draining --test refusals --test doscom \
 		--test observe --test messages --test memory --test waiting
-	cargo +nightly miri test -q -p sinew-shm --test golden --target s390x-unknown-linux-gnu
-	cargo +nightly miri test -q -p sinew --features shm,conformance --test queue_conformance --test domain_conformance
+	MIRIFLAGS="$(MIRI)" cargo +nightly miri test -q -p sinew-shm --test golden --target s390x-unknown-linux-gnu
+	MIRIFLAGS="$(MIRI)" cargo +nightly miri test -q -p sinew --features shm,conformance \
+		--test queue_conformance --test domain_conformance
 
 test-nostd: ## the core on cores without an operating system
 	@./setup test
