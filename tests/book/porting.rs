@@ -65,7 +65,8 @@ impl DataCache {
     }
 }
 
-impl Cache for DataCache {
+// SAFETY: registers of the core, and nothing of the link.
+unsafe impl Cache for DataCache {
     fn clean(&self, at: NonNull<u8>, len: usize) {
         DataCache::each_line(at, len, chip::CACHE_CLEAN_LINE);
     }

@@ -84,6 +84,12 @@ fn system(args: &Args, file: &Path) -> Result<(), Failure> {
     let system = SystemFile::load(file)?;
     let text = system.to_rust(&name_of(file.file_name()));
     let name = args.name.clone().unwrap_or(name_of(file.file_stem()));
+    if name.is_empty() || name.contains(['/', '\\']) {
+        return Err(Failure::usage(
+            format!("{name:?} is no name of a Rust file"),
+            "give a name without folders; --out says where it goes",
+        ));
+    }
     let path = args.out.join(format!("{name}.rs"));
     if args.check {
         let stale: Vec<Stale> = Stale::of(&path, &text).into_iter().collect();

@@ -409,6 +409,25 @@ fn typed_opcodes_reach_their_service_and_come_back() {
     assert_eq!(unknown.poll(), Err(CallError::UnknownOpcode));
 }
 
+/// A module with names of its own for what the prelude has.
+mod shadowed {
+    #[allow(dead_code)]
+    pub type Result<T> = std::result::Result<T, ()>;
+    sinew_shm::opcodes! {
+        pub mod door {
+            1 => fn open(angle: u16) -> u16;
+            2 => fn paint[move]();
+            3 => fn look[lend]() -> u8;
+            4 => fn photo[lend_mut]();
+        }
+    }
+}
+
+#[test]
+fn opcodes_have_no_need_of_the_prelude() {
+    assert_ne!(shadowed::door::HASH, lamp::HASH);
+}
+
 #[test]
 fn opcodes_that_differ_do_not_fit() {
     sinew_shm::opcodes! {

@@ -71,7 +71,7 @@ pub use config::{
     Channel, Config, Kind, MAJOR, MAX_BLOCKS, MAX_CALLS, MAX_CHANNELS, MAX_SIZE, MINOR, Name, Pool,
     Role, Trust,
 };
-pub use end::{End, OpenError, Options, Parts, Platform, Slot, Status};
+pub use end::{End, OpenError, Options, Parts, Platform, Slot, Status, Store};
 pub use filter::Predicate;
 pub use halves::{Incoming, Outgoing};
 pub use handles::{EndRef, Packet, Place, Receiver, Reply, Sender};

@@ -62,7 +62,10 @@ impl Doorbell for Silent {
 ///   sides, so neither call can lose what the other side wrote. The exchange segment's blocks are
 ///   whole lines of one owner at a time.
 /// * Both are no barrier for other memory; the fences around them are the link's.
-pub trait Cache {
+///
+/// # Safety
+/// Its calls use no end of a link, nor anything that does: they are made under an end's lock.
+pub unsafe trait Cache {
     /// Writes back.
     fn clean(&self, at: NonNull<u8>, len: usize);
     /// Forgets.
@@ -81,7 +84,8 @@ pub trait Cache {
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Coherent;
 
-impl Cache for Coherent {
+// SAFETY: it does nothing, or one instruction.
+unsafe impl Cache for Coherent {
     const PREFETCHES: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
     #[inline(always)]
     fn clean(&self, _: NonNull<u8>, _: usize) {}
@@ -110,7 +114,10 @@ impl Cache for Coherent {
 ///   back (`force_unlock`) is the port's to say. Where it cannot, a lock channel stays busy until the
 ///   peer, started again, gives it back itself.
 /// * A semaphore guards one lock channel of one link, and nothing else.
-pub trait HardwareLock {
+///
+/// # Safety
+/// Its calls use no end of a link, nor anything that does: they are made under an end's lock.
+pub unsafe trait HardwareLock {
     /// Takes it, if it is free.
     fn try_lock(&self) -> bool;
     /// Gives it back.

@@ -128,7 +128,8 @@ impl Caches {
     }
 }
 
-impl Cache for Caches {
+// SAFETY: it copies between memories of its own.
+unsafe impl Cache for Caches {
     fn clean(&self, at: NonNull<u8>, len: usize) {
         self.stir();
         self.each_line(at, len, Cached::write_back);

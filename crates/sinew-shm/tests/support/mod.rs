@@ -52,7 +52,8 @@ impl Platform for Lean {
 #[derive(Clone, Copy)]
 pub struct Fetching;
 
-impl Cache for Fetching {
+// SAFETY: it does nothing.
+unsafe impl Cache for Fetching {
     const PREFETCHES: bool = true;
     fn clean(&self, _: NonNull<u8>, _: usize) {}
     fn invalidate(&self, _: NonNull<u8>, _: usize) {}

@@ -33,7 +33,7 @@ pub(super) use channel::What;
 pub(super) use steps::Tried;
 
 pub use opening::{OpenError, Options, Parts, Status};
-pub use platform::Platform;
+pub use platform::{Platform, Store};
 use state::{After, Inner};
 
 /// One side of a link.

@@ -6,6 +6,23 @@ use super::super::port::{Cache, Doorbell, HardwareLock, Uses, Ways};
 use super::channel::Slot;
 use crate::lock::Lock;
 
+/// Room that an end has for itself: an array, a vector, or a reference to either for ever.
+///
+/// # Safety
+/// `as_mut` gives the same elements each time, as they were left.
+pub unsafe trait Store<T>: AsMut<[T]> {}
+
+// SAFETY: these are their own elements.
+unsafe impl<T, const N: usize> Store<T> for [T; N] {}
+// SAFETY: as above.
+unsafe impl<T> Store<T> for &'static mut [T] {}
+// SAFETY: as above.
+#[cfg(feature = "std")]
+unsafe impl<T> Store<T> for std::vec::Vec<T> {}
+// SAFETY: as above.
+#[cfg(feature = "std")]
+unsafe impl<T> Store<T> for std::boxed::Box<[T]> {}
+
 /// The types an end is made of, bundled under one name.
 ///
 /// For a microcontroller, with everything in statics (`mailbox` being its doorbell):
@@ -32,9 +49,9 @@ pub trait Platform: Sized {
     /// Cache maintenance; [`Coherent`](crate::domain::Coherent) where none is needed.
     type Cache: Cache;
     /// Room for the channels: an array or a vector.
-    type Slots: AsMut<[Slot]>;
+    type Slots: Store<Slot>;
     /// Room for the books on the blocks: an array or a vector.
-    type Blocks: AsMut<[Block]>;
+    type Blocks: Store<Block>;
 
     /// The configuration and the side, where they are constants and flash is scarce: the end is then
     /// opened by [`End::open_planned`](super::End::open_planned).
@@ -59,7 +76,8 @@ pub trait Platform: Sized {
     /// A full barrier on this processor and on every one that runs the peer: the side that goes to
     /// sleep pays for both, so that the side that sends needs no fence (membarrier(2) on Linux).
     ///
-    /// A peer that offers it and does not do it loses its own wake-ups, nothing else.
+    /// A peer that offers it and does not do it loses its own wake-ups, nothing else. It is called under
+    /// the end's lock, and uses no end.
     fn barrier(&self) {}
 }
 

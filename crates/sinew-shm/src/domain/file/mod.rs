@@ -71,10 +71,10 @@ impl LinkFile {
     /// Loads a file.
     pub fn load(path: impl AsRef<Path>) -> Result<LinkFile, FileError> {
         let path = path.as_ref();
-        let text = std::fs::read_to_string(path).map_err(|error| FileError {
+        let text = read(path).map_err(|problem| FileError {
             file: path.into(),
             line: None,
-            problem: Problem::Io(error.kind()),
+            problem,
         })?;
         LinkFile::parse(path, &text)
     }
@@ -172,6 +172,8 @@ pub struct FileError {
 pub enum Problem {
     /// It cannot be read: check the path and its permissions.
     Io(io::ErrorKind),
+    /// It is a folder, a pipe or a device: check the path.
+    NoFile,
     /// It is no TOML; what the parser says.
     Syntax(String),
     /// There is no such key here: a spelling mistake, or a newer file.
@@ -210,6 +212,7 @@ impl core::fmt::Display for FileError {
 impl core::fmt::Display for Problem {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
+            Problem::NoFile => f.write_str("it is no file: check the path"),
             Problem::Io(kind) => write!(f, "cannot be read ({kind}): check path and permissions"),
             Problem::Syntax(message) => write!(f, "no TOML: {message}"),
             Problem::UnknownKey { key, known } => {
@@ -228,3 +231,12 @@ impl core::fmt::Display for Problem {
 }
 
 impl core::error::Error for FileError {}
+
+/// The text of a file. What is none, and might never begin or have no end, is not read.
+fn read(path: &Path) -> Result<String, Problem> {
+    let of = |error: io::Error| Problem::Io(error.kind());
+    match std::fs::metadata(path).map_err(of)?.is_file() {
+        true => std::fs::read_to_string(path).map_err(of),
+        false => Err(Problem::NoFile),
+    }
+}

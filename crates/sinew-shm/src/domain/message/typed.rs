@@ -204,6 +204,9 @@ impl<R: EndRef, A: Words> Pending for TypedLoan<R, A> {
 /// to it: an opcode that is not there is answered so. `HASH` goes into the channel
 /// ([`Channel::typed`](crate::domain::Channel::typed)), so that only sides with the same opcodes fit.
 ///
+/// Arguments and answers are [`Words`](crate::domain::Words): numbers of up to 32 bits, `bool`, `f32`, or a
+/// tuple of up to five. `new` and `messages` are names of the client's own.
+///
 /// A method with `[move]`, `[lend]` or `[lend_mut]` behind its name takes memory, and up to three words
 /// beside it: see [`Buffer`](crate::domain::Buffer). One with `[lend_mut]` is answered with the bytes of the
 /// block that are the answer.
@@ -303,6 +306,20 @@ macro_rules! opcodes {
                 Unsent, Words, hash_of, join,
             };
 
+            // Two methods of one opcode: the second would never be called.
+            const _: () = {
+                let codes: &[u32] = &[$($code),*];
+                let mut at = 0;
+                while at < codes.len() {
+                    let mut before = 0;
+                    while before < at {
+                        assert!(codes[before] != codes[at], "two methods have the same opcode");
+                        before += 1;
+                    }
+                    at += 1;
+                }
+            };
+
             /// Of all opcodes, their names and types: the same on both sides.
             pub const HASH: u32 = {
                 let hash = hash_of("opcodes");
@@ -386,15 +403,15 @@ macro_rules! opcodes {
     // How it is asked for.
     (@ask [$($about:tt)*] $code:literal $name:ident ($($arg:ident : $kind:ty),*)) => {
         $($about)*
-        pub fn $name(&self $(, $arg: $kind)*) -> Result<(), Refused> {
+        pub fn $name(&self $(, $arg: $kind)*) -> ::core::result::Result<(), Refused> {
             self.0.send($code, ($($arg,)*).to_words())
         }
     };
     (@ask [$($about:tt)*] $code:literal $name:ident ($($arg:ident : $kind:ty),*) -> $answer:ty) => {
         $($about)*
-        pub fn $name(&self $(, $arg: $kind)*) -> Result<TypedCall<R, $answer>, Refused> {
+        pub fn $name(&self $(, $arg: $kind)*) -> ::core::result::Result<TypedCall<R, $answer>, Refused> {
             let call = self.0.call($code, ($($arg,)*).to_words())?;
-            Ok(TypedCall::new(call))
+            ::core::result::Result::Ok(TypedCall::new(call))
         }
     };
     (@ask [$($about:tt)*] $code:literal $name:ident [move] ($($arg:ident : $kind:ty),*)) => {
@@ -404,7 +421,7 @@ macro_rules! opcodes {
             memory: Buffer<R>,
             valid: ::core::ops::Range<usize>
             $(, $arg: $kind)*
-        ) -> Result<(), Unsent<R>> {
+        ) -> ::core::result::Result<(), Unsent<R>> {
             memory.give($code, valid, $crate::opcodes!(@three $($arg)*))
         }
     };
@@ -415,9 +432,9 @@ macro_rules! opcodes {
             memory: Buffer<R>,
             valid: ::core::ops::Range<usize>
             $(, $arg: $kind)*
-        ) -> Result<TypedLoan<R, $answer>, Unsent<R>> {
+        ) -> ::core::result::Result<TypedLoan<R, $answer>, Unsent<R>> {
             let loan = memory.lend($code, valid, $crate::opcodes!(@three $($arg)*))?;
-            Ok(TypedLoan::new(loan))
+            ::core::result::Result::Ok(TypedLoan::new(loan))
         }
     };
     (@ask [$($about:tt)*] $code:literal $name:ident [lend_mut] ($($arg:ident : $kind:ty),*)) => {
@@ -427,7 +444,7 @@ macro_rules! opcodes {
             memory: Buffer<R>,
             valid: ::core::ops::Range<usize>
             $(, $arg: $kind)*
-        ) -> Result<Loan<R>, Unsent<R>> {
+        ) -> ::core::result::Result<Loan<R>, Unsent<R>> {
             memory.lend_mut($code, valid, $crate::opcodes!(@three $($arg)*))
         }
     };
@@ -440,13 +457,13 @@ macro_rules! opcodes {
     // How it is answered.
     (@serve $service:ident $message:ident $name:ident ($($arg:ident),*)) => {
         match $message.memory {
-            None => $service.$name($($arg),*),
+            ::core::option::Option::None => $service.$name($($arg),*),
             _ => $message.unknown(),
         }
     };
     (@serve $service:ident $message:ident $name:ident ($($arg:ident),*) -> $answer:ty) => {
         match $message.memory {
-            None => {
+            ::core::option::Option::None => {
                 let answer: $answer = $service.$name($($arg),*);
                 $message.answer(answer.to_words());
             }
@@ -455,13 +472,13 @@ macro_rules! opcodes {
     };
     (@serve $service:ident $message:ident $name:ident [move] ($($arg:ident),*)) => {
         match $message.memory {
-            Some(memory) if memory.passing() == Passing::Move => $service.$name(memory $(, $arg)*),
+            ::core::option::Option::Some(memory) if memory.passing() == Passing::Move => $service.$name(memory $(, $arg)*),
             _ => $message.unknown(),
         }
     };
     (@serve $service:ident $message:ident $name:ident [lend] ($($arg:ident),*) -> $answer:ty) => {
         match $message.memory {
-            Some(memory) if memory.passing() == Passing::Lend => {
+            ::core::option::Option::Some(memory) if memory.passing() == Passing::Lend => {
                 let answer: $answer = $service.$name(&memory $(, $arg)*);
                 memory.answer(answer.to_words());
             }
@@ -470,7 +487,7 @@ macro_rules! opcodes {
     };
     (@serve $service:ident $message:ident $name:ident [lend_mut] ($($arg:ident),*)) => {
         match $message.memory {
-            Some(mut memory) if memory.passing() == Passing::LendMut => {
+            ::core::option::Option::Some(mut memory) if memory.passing() == Passing::LendMut => {
                 let valid = $service.$name(&mut memory $(, $arg)*);
                 memory.answer_with(valid);
             }

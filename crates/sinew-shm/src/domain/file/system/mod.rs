@@ -193,11 +193,11 @@ impl SystemFile {
     /// Loads a file, and the link files that it names.
     pub fn load(path: impl AsRef<Path>) -> Result<SystemFile, SystemError> {
         let path = path.as_ref();
-        let text = std::fs::read_to_string(path).map_err(|error| {
+        let text = super::read(path).map_err(|problem| {
             SystemError::one(Mistake {
                 file: path.into(),
                 line: None,
-                problem: SystemProblem::Link(Problem::Io(error.kind())),
+                problem: SystemProblem::Link(problem),
             })
         })?;
         SystemFile::parse(path, &text)
