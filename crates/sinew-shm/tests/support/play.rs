@@ -11,8 +11,9 @@ use std::task::Waker;
 
 use sinew_shm::Unshared;
 use sinew_shm::domain::{
-    Block, Channel, Coherent, Config, End, Messages, Options, Packet, Parts, Place, Platform, Pool,
-    Predicate, Receiver, Refused, Role, Sender, Silent, Slot, State, Status,
+    Area, Block, Channel, Coherent, Config, End, Guard, LockError, Messages, Options, Packet,
+    Parts, Place, Platform, Pool, Predicate, Receiver, Refused, Role, Sender, Silent, Slot, State,
+    Status,
 };
 
 use super::raw::{self, Pair, Raw};
@@ -29,6 +30,7 @@ const NONE: Config = Config::new(&[
         .priority(1),
     VALUES,
     CHANNEL,
+    SHARED,
 ]);
 /// With trust: answers in the lent block, and a channel without them.
 const MUTUAL: Config = Config::new(&[
@@ -36,6 +38,7 @@ const MUTUAL: Config = Config::new(&[
     Channel::new(2, "plain", Pool::new(2, 16)).priority(1),
     VALUES,
     CHANNEL.with_replies(),
+    SHARED,
 ])
 .mutual();
 const CHANNELS: usize = 2;
@@ -43,7 +46,10 @@ const CHANNELS: usize = 2;
 const STATE: u16 = 3;
 type Value = [u8; 20];
 const VALUES: Channel = Channel::of::<Value>(STATE, "state");
-const SLOTS: usize = CHANNELS + 2;
+/// A lock channel behind all.
+const LOCK: u16 = 5;
+const SHARED: Channel = Channel::lock(LOCK, "lock", 30);
+const SLOTS: usize = CHANNELS + 3;
 /// Books on the blocks of the queues, and on the message channel's places.
 const BOOKS: usize = 12 + BLOCKS;
 /// So many sets of handles in one life.
@@ -108,7 +114,7 @@ impl Stage {
             in_peers_hands: messages::Hands::default(),
         };
         world.peer = Some(world.open(role.peer()));
-        world.places = [0, 1, 2, 3].map(|index| world.foreign().places(index));
+        world.places = [0, 1, 2, 3, 4].map(|index| world.foreign().places(index));
         let mut is_settled = setup & 16 != 0;
         while world.life(&mut script, is_settled) {
             is_settled = world.with_messages;
@@ -168,6 +174,7 @@ struct Handles {
     receivers: [Receiver<Side>; CHANNELS],
     state: State<Side, Value>,
     messages: Messages<Side>,
+    area: Area<Side>,
 }
 
 impl Handles {
@@ -177,6 +184,7 @@ impl Handles {
             receivers: [1, 2].map(|id| Receiver::new(end, id).expect("a channel")),
             state: State::new(end, STATE).expect("a channel"),
             messages: Messages::new(end, MESSAGES).expect("a channel"),
+            area: Area::new(end, LOCK).expect("a channel"),
         }
     }
 }
@@ -186,6 +194,7 @@ impl Handles {
 struct Hands<'a> {
     places: Vec<Place<'a, Side>>,
     packets: Vec<Packet<'a, Side>>,
+    guard: Option<Guard<'a, Side>>,
     messages: messages::Hands<Solo>,
 }
 
@@ -369,9 +378,13 @@ impl World {
             }
             8 if at == 7 => match script.arg() {
                 0 => end.close(),
-                1..96 => drop(handles.state.set(&[step; 20])),
-                96..192 => drop(handles.state.get_with_version()),
-                _ => sender.flush(),
+                1..64 => drop(handles.state.set(&[step; 20])),
+                64..128 => drop(handles.state.get_with_version()),
+                128..160 => sender.flush(),
+                160..192 => hands.guard = lock(&handles.area),
+                192..208 => hands.guard = None,
+                208..212 => std::mem::forget(hands.guard.take()),
+                _ => use_area(script, hands.guard.as_mut()),
             },
             8 => self.act_rarely(at, script, end, sender, receiver),
             _ => {}
@@ -442,6 +455,13 @@ impl World {
                 let state = State::<_, Value>::new(peer, STATE).expect("a channel");
                 let _ = (state.get(), state.set(&[script.arg() as u8; 20]));
                 receiver.set_filter(predicate(script));
+                let area = Area::new(peer, LOCK).expect("a channel");
+                let mut guard = lock(&area);
+                use_area(script, guard.as_mut());
+                if script.arg() == 0 {
+                    // It keeps the lock.
+                    std::mem::forget(guard);
+                }
             }
             11 => {
                 receiver.arm(Waker::noop());
@@ -602,6 +622,16 @@ impl World {
             assert_eq!(packet.expect("up").expect("a packet").len(), 4);
         }
         messages::assert_whole(&here.messages, &there.messages);
+        // What the peer's memory says of versions may be none; it is not a peer then.
+        if let Some(mut guard) = lock(&here.area) {
+            guard.write(3, b"whole").expect("it is this side's");
+            drop(guard);
+            if let Some(guard) = lock(&there.area) {
+                let mut found = [0; 5];
+                guard.read(3, &mut found).expect("it is the other side's");
+                assert_eq!(&found, b"whole");
+            }
+        }
         assert_eq!((here.state.get(), there.state.get()), (Ok(None), Ok(None)));
         for number in 1..6 {
             for (from, to) in [(&here, &there), (&there, &here)] {
@@ -611,6 +641,25 @@ impl World {
             }
         }
         assert!(end.check_books() && peer.check_books());
+    }
+}
+
+/// Takes a lock, if it can be had.
+fn lock(area: &Area<Side>) -> Option<Guard<'_, Side>> {
+    match area.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(LockError::Poisoned(poisoned)) => Some(poisoned.accept()),
+        Err(_) => None,
+    }
+}
+
+/// Reads and writes, mostly inside of it.
+fn use_area(script: &mut Script<'_>, guard: Option<&mut Guard<'_, Side>>) {
+    if let Some(guard) = guard {
+        let mut bytes = [0; 12];
+        let at = script.value() as usize;
+        let _ = guard.read(at % 40, &mut bytes);
+        let _ = guard.write(at, &bytes[..script.arg() as usize % 13]);
     }
 }
 

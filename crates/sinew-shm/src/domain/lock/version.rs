@@ -22,12 +22,11 @@ pub(super) fn set(line: &Words, at: usize, version: u64) {
 /// A number of the peer's.
 pub(super) fn foreign(line: &Words, at: usize) -> Result<u64, Violation> {
     let version = get(line, at);
-    (version < LIMIT)
-        .then_some(version)
-        .ok_or(Violation::Version)
+    is_one(version).then_some(version).ok_or(Violation::Version)
 }
 
-/// Whether it can be one of this side's own: those of a peer, and what came after.
+/// Whether it can be a version: what the memory holds by chance is begun anew, and what a peer says
+/// breaks the protocol.
 pub(super) fn is_one(version: u64) -> bool {
-    version < 2 * LIMIT
+    version < LIMIT
 }
