@@ -348,6 +348,11 @@ impl<P: Platform> Inner<P> {
         self.rest.is_none() && self.session.is_still_up(cache)
     }
 
+    /// Whether nobody needs to wait in a pairing any more: it is over, or the peer is about to end it.
+    pub(super) fn is_over(&self, pairing: u32, cache: &P::Cache) -> bool {
+        self.check(pairing).is_err() || (self.live != 0 && !self.is_still_up(cache))
+    }
+
     pub(super) fn down(&mut self, lost: Lost) {
         // 0 is no pairing.
         self.pairing = self.pairing.wrapping_add(1).max(1);

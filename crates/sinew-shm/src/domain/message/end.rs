@@ -223,6 +223,20 @@ impl MessageEnd {
             && self.answering.is_drained(books, cache)
     }
 
+    /// Memory of the peer's is out of a user's hands, where `counts` says that it was counted.
+    #[inline(always)]
+    pub(in crate::domain) fn end_view(&mut self, counts: bool) {
+        if counts {
+            self.views = self.views.saturating_sub(1);
+        }
+    }
+
+    /// Whether somebody waits for room, a call or memory.
+    #[inline(always)]
+    pub(in crate::domain) fn is_room_awaited(&self) -> bool {
+        !self.waiters[Waits::Room as usize].is_empty()
+    }
+
     /// What the peer is to ring at. The fence after it is the caller's.
     pub(in crate::domain) fn arm(&mut self, waits: Waits, cache: &impl Cache) {
         match waits {

@@ -200,9 +200,7 @@ impl<P: Platform> End<P> {
         };
         let mut mine = Some(waker.clone());
         let armed: Armed = self.locked(|inner| {
-            let is_up = inner.live != 0;
-            let is_over =
-                inner.check(pairing).is_err() || (is_up && !inner.is_still_up(&self.cache));
+            let is_over = inner.is_over(pairing, &self.cache);
             let Some(channel) = inner.lock(usize::from(slot)).filter(|_| !is_over) else {
                 return (None, Default::default(), true);
             };

@@ -103,9 +103,7 @@ impl<P: Platform> End<P> {
             let fence = inner.session.fence();
             let (channel, books) = inner.messages(usize::from(slot))?;
             // Of a trusted peer the views are counted until they are gone.
-            if kind >= MOVE && (is_live || self.is_trusted) {
-                channel.views = channel.views.saturating_sub(1);
-            }
+            channel.end_view(kind >= MOVE && (is_live || self.is_trusted));
             if is_writer {
                 let (answering, cache) = (&channel.answering, &self.cache);
                 let cleared = answering.end_writing(books, place(token), is_live, cache);
@@ -143,7 +141,7 @@ impl<P: Platform> End<P> {
             }
             let (channel, books) = inner.messages(usize::from(slot)).ok_or(Slow::Look)?;
             let answered = channel.calling.take(books, token, &self.cache);
-            let waits = P::USES.wakers && !channel.waiters[Waits::Room as usize].is_empty();
+            let waits = P::USES.wakers && channel.is_room_awaited();
             match answered.map_err(Slow::Violation)? {
                 None if !inner.is_still_up(&self.cache) => Err(Slow::Look),
                 answered => Ok((answered, waits)),
@@ -225,10 +223,8 @@ impl<P: Platform> End<P> {
             };
             let cleared = channel.calling.let_go(books, call, &self.cache);
             channel.tally.count_cleared(cleared);
-            if view && (is_live || self.is_trusted) {
-                channel.views = channel.views.saturating_sub(1);
-            }
-            P::USES.wakers && !channel.waiters[Waits::Room as usize].is_empty()
+            channel.end_view(view && (is_live || self.is_trusted));
+            P::USES.wakers && channel.is_room_awaited()
         });
         if waits {
             self.wake_for_call(slot);
@@ -248,16 +244,14 @@ impl<P: Platform> End<P> {
             let Some((channel, _)) = inner.messages(usize::from(slot)) else {
                 return Span::EMPTY;
             };
-            if view && (is_live || self.is_trusted) {
-                channel.views = channel.views.saturating_sub(1);
-            }
+            channel.end_view(view && (is_live || self.is_trusted));
             channel.calling.held(call)
         })
     }
 
     /// Where the first `len` bytes of the answer to a call of the peer's with memory are to be written, by
-    /// the one who may be its writer already, and how many bytes the block has; `None` where there is no such call any more, or another
-    /// writes there still.
+    /// the one who may be its writer already, and how many bytes the block has; `None` where there is
+    /// no such call any more, or another writes there still.
     pub(in crate::domain) fn answer_memory(
         &self,
         slot: u16,
@@ -322,15 +316,12 @@ impl<P: Platform> End<P> {
         let mut mine = Some(waker.clone());
         let armed: Armed = self.locked(|inner| {
             let is_up = inner.live != 0;
-            let is_over =
-                inner.check(pairing).is_err() || (is_up && !inner.is_still_up(&self.cache));
+            let is_over = inner.is_over(pairing, &self.cache);
             let has_barrier = inner.session.fence().is_light();
-            let Some((channel, books)) = inner.messages(usize::from(slot)) else {
+            let found = inner.messages(usize::from(slot)).filter(|_| !is_over);
+            let Some((channel, books)) = found else {
                 return (None, Default::default(), true);
             };
-            if is_over {
-                return (None, Default::default(), true);
-            }
             // What a waker waits for room for, in bits.
             let room = if waits == Waits::Room { 1 << which } else { 0 };
             let both = core::ops::BitOr::bitor;

@@ -126,15 +126,10 @@ impl<P: Platform> End<P> {
         }
         let mut mine = Some(waker.clone());
         let armed: Armed = self.locked(|inner| {
-            let is_up = inner.live != 0;
-            let over = inner.check(pairing).is_err();
-            let is_still_up = inner.is_still_up(&self.cache);
-            let Some((channel, ..)) = inner.channel(usize::from(slot)) else {
+            let is_over = inner.is_over(pairing, &self.cache);
+            let Some((channel, _)) = inner.channel(usize::from(slot)).filter(|_| !is_over) else {
                 return (None, Default::default(), true);
             };
-            if over || (is_up && !is_still_up) {
-                return (None, Default::default(), true);
-            }
             let (waits, reserve) = match what {
                 What::Packets(count) => {
                     // Who waits for fewer decides.
