@@ -48,7 +48,7 @@ pub const STEPS: &[Step] = &[
     step("set", 40.0, "a value of 16 bytes", usual::set),
     step("get", 40.0, "the peer's value of 16 bytes", usual::get),
     step("arm", 555.0, "for a packet: a look, the wake word, a second look", usual::arm),
-    step("look", 595.0, "one channel, a sign of life", |meter| usual::look(meter, 1)),
+    step("look", 280.0, "one channel, a sign of life", |meter| usual::look(meter, 1)),
     // Few blocks and many, the first of them and the last.
     same("enqueue, first of 4", 135.0, ENQUEUE, |meter| level::enqueue(meter, 4, 0)),
     same("enqueue, last of 4", 135.0, ENQUEUE, |meter| level::enqueue(meter, 4, 3)),
@@ -69,7 +69,7 @@ pub const STEPS: &[Step] = &[
     growing("answer, behind 1000 returns", 95.0, BLOCKS, "returns without an answer before one with it: at most the own blocks", worst::answer_behind_returns),
     growing("drained, 1000 returns wait", 87.0, BLOCKS, "all returns: at most the own blocks", worst::drained),
     growing("look, peer anew, 1000 lent", 137.0, BLOCKS, "blocks taken back, cleared of what was written, rings emptied: at most their capacity", worst::restart),
-    growing("look, 64 channels", 455.0, CHANNEL, "each channel once", |meter| usual::look(meter, MAX_CHANNELS as u16)),
+    growing("look, 64 channels", 67.0, CHANNEL, "each channel once", |meter| usual::look(meter, MAX_CHANNELS as u16)),
     growing("look, another configuration", 4_165.0, CHANNEL, "all 64 channels compared, of which the last differs", worst::look_at_a_misfit),
     // What the peer should not have written. Each is counted, and does not stop the link here.
     step("receive, too long", 385.0, "an entry of 4 GiB", worst::receive_too_long),
