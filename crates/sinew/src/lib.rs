@@ -5,6 +5,7 @@
 //! | layer | what it is for | who uses it |
 //! |---|---|---|
 //! | [`rpc`] | typed calls: the client and server engines of pw_rpc | generated code, drivers |
+//! | [`pubsub`] | publish, subscribe and query: Zenoh 1.x | drivers |
 //! | [`link`] | the seam: a packet link, its conformance suite, and the block queue as a link | drivers, `rpc` |
 //! | [`frame`] | packets on byte streams: HDLC, length prefix, COBS | links over UARTs, sockets, pipes |
 //! | [`wire`] | varints, CRC-32, a checked cursor | `frame`, `rpc` |
@@ -37,6 +38,7 @@ macro_rules! include_proto {
 
 pub mod frame;
 pub mod link;
+pub mod pubsub;
 pub mod rpc;
 pub mod time;
 pub mod wire;

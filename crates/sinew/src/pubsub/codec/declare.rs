@@ -1,0 +1,237 @@
+//! DECLARE: what a node has and no longer has.
+
+use super::{
+    CodecError, Ext, Extensions, Qos, Reader, WireExpr, Writer, id_of, network, writer::vle_len,
+};
+
+/// What a node has, or no longer has, or that it has said all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Declare<'p> {
+    /// The interest that it answers; none if the sender says it of its own accord.
+    pub interest: Option<u32>,
+    /// How it is to be treated.
+    pub qos: Qos,
+    /// What is said.
+    pub declaration: Declaration<'p>,
+}
+
+/// What a [`Declare`] says. The numbers are the sender's own, on this link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Declaration<'p> {
+    /// From now on `id` stands for this key; not 0. `of_sender` of the key means nothing here: its scope
+    /// is always one that the sender declared.
+    Key {
+        /// The number.
+        id: u16,
+        /// What it stands for.
+        key: WireExpr<'p>,
+    },
+    /// It stands for nothing any more.
+    NoKey {
+        /// The number.
+        id: u16,
+    },
+    /// There is something with this key.
+    Entity {
+        /// What.
+        kind: EntityKind,
+        /// Its number.
+        id: u32,
+        /// Its key.
+        key: WireExpr<'p>,
+        /// Of a queryable: bit 0, whether it is complete (it knows all that its key can ask for); from
+        /// bit 8 on, 16 bits, how far it is. 0 for others.
+        info: u32,
+    },
+    /// There is no such thing any more.
+    NoEntity {
+        /// What.
+        kind: EntityKind,
+        /// Its number.
+        id: u32,
+        /// Its key, which some nodes say again; the empty one says nothing.
+        key: Option<WireExpr<'p>>,
+    },
+    /// All that the interest asked for has been said.
+    Final,
+}
+
+/// What can be declared with a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum EntityKind {
+    /// Somebody subscribes.
+    Subscriber = 0x02,
+    /// Somebody answers queries.
+    Queryable = 0x04,
+    /// Somebody is alive.
+    Token = 0x06,
+}
+
+impl EntityKind {
+    /// In a queryable's `info`: it knows all that its key can ask for.
+    pub const COMPLETE: u32 = 1;
+
+    const fn of(id: u8) -> Self {
+        match id & 0x06 {
+            0x02 => EntityKind::Subscriber,
+            0x04 => EntityKind::Queryable,
+            _ => EntityKind::Token,
+        }
+    }
+}
+
+/// In the header of DECLARE: the number of an interest follows.
+const I: u8 = 0x20;
+/// The id of a key's declaration; that of its end is one more.
+const KEY: u8 = 0x00;
+const NO_KEY: u8 = 0x01;
+const FINAL: u8 = 0x1a;
+const INFO: u8 = 0x1 | Ext::NUMBER;
+/// The key of what ends. Its flags are one byte, bits 0 and 1, and its suffix has no length.
+const ENDED_KEY: u8 = 0xf | Ext::BYTES | Ext::MANDATORY;
+
+impl<'p> Declare<'p> {
+    /// Reads what follows `header`.
+    ///
+    /// # Errors
+    ///
+    /// See [`CodecError`].
+    pub fn decode(header: u8, r: &mut Reader<'p>) -> Result<Self, CodecError> {
+        let interest = if header & I == 0 {
+            None
+        } else {
+            Some(r.vle32()?)
+        };
+        let qos = network::qos(header, r)?;
+        Ok(Declare {
+            interest,
+            qos,
+            declaration: Declaration::decode(r)?,
+        })
+    }
+
+    /// Writes it, with its header.
+    pub fn encode(&self, w: &mut Writer<'_>) {
+        let i = if self.interest.is_some() { I } else { 0 };
+        let mut head = w.head(network::DECLARE | i);
+        if let Some(interest) = self.interest {
+            w.vle32(interest);
+        }
+        self.qos.encode(&mut head, w);
+        self.declaration.encode(w);
+    }
+}
+
+impl<'p> Declaration<'p> {
+    /// Reads it, with its header.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError::Unknown`] if there is no such declaration.
+    pub fn decode(r: &mut Reader<'p>) -> Result<Self, CodecError> {
+        let header = r.byte()?;
+        let declaration = match id_of(header) {
+            KEY => Declaration::Key {
+                id: r.vle16()?,
+                key: WireExpr::decode(header, r)?,
+            },
+            NO_KEY => Declaration::NoKey { id: r.vle16()? },
+            FINAL => Declaration::Final,
+            id @ 0x02..=0x07 => {
+                let kind = EntityKind::of(id);
+                return if id & 1 == 0 {
+                    Declaration::entity(kind, header, r)
+                } else {
+                    Declaration::no_entity(kind, header, r)
+                };
+            }
+            _ => return Err(CodecError::Unknown),
+        };
+        Extensions::skip(header, r)?;
+        Ok(declaration)
+    }
+
+    fn entity(kind: EntityKind, header: u8, r: &mut Reader<'p>) -> Result<Self, CodecError> {
+        let id = r.vle32()?;
+        let key = WireExpr::decode(header, r)?;
+        let mut info = 0;
+        let mut exts = Extensions::of(header);
+        while let Some(ext) = exts.next(r)? {
+            match ext.id {
+                INFO if kind == EntityKind::Queryable => info = ext.number,
+                _ => ext.unknown()?,
+            }
+        }
+        Ok(Declaration::Entity {
+            kind,
+            id,
+            key,
+            info,
+        })
+    }
+
+    fn no_entity(kind: EntityKind, header: u8, r: &mut Reader<'p>) -> Result<Self, CodecError> {
+        let id = r.vle32()?;
+        let mut key = None;
+        let mut exts = Extensions::of(header);
+        while let Some(ext) = exts.next(r)? {
+            match ext.id {
+                ENDED_KEY => {
+                    let mut r = Reader::new(ext.bytes);
+                    let flags = r.byte()?;
+                    let scope = r.vle16()?;
+                    let suffix = if flags & 1 == 0 { &[] } else { r.rest() };
+                    let suffix = super::reader::text(suffix)?;
+                    key = Some(WireExpr {
+                        scope,
+                        of_sender: flags & 2 != 0,
+                        suffix,
+                    });
+                }
+                _ => ext.unknown()?,
+            }
+        }
+        Ok(Declaration::NoEntity { kind, id, key })
+    }
+
+    /// Writes it, with its header.
+    pub fn encode(&self, w: &mut Writer<'_>) {
+        match self {
+            Declaration::Key { id, key } => {
+                w.byte(KEY | key.flags() & 0x20);
+                w.vle32(u32::from(*id));
+                key.encode(w);
+            }
+            Declaration::NoKey { id } => {
+                w.byte(NO_KEY);
+                w.vle32(u32::from(*id));
+            }
+            Declaration::Entity {
+                kind,
+                id,
+                key,
+                info,
+            } => {
+                let mut head = w.head(*kind as u8 | key.flags());
+                w.vle32(*id);
+                key.encode(w);
+                if *kind == EntityKind::Queryable && *info != 0 {
+                    head.number(w, INFO, *info);
+                }
+            }
+            Declaration::NoEntity { kind, id, key } => {
+                let mut head = w.head(*kind as u8 | 1);
+                w.vle32(*id);
+                if let Some(key) = key {
+                    let len = 1 + vle_len(u32::from(key.scope)) + key.suffix.len();
+                    head.bytes(w, ENDED_KEY, len);
+                    w.byte(key.flags() >> 5);
+                    w.vle32(u32::from(key.scope));
+                    w.bytes(key.suffix.as_bytes());
+                }
+            }
+            Declaration::Final => w.byte(FINAL),
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Extensions: what a later version adds to a message, without a new id.
+
+use super::{CodecError, Reader, Z};
+
+/// One extension as it was read.
+#[derive(Clone, Copy, Debug)]
+pub struct Ext<'p> {
+    /// Its identity: the id, whether it is mandatory, and the kind of its value. Two that differ in any
+    /// of these are different extensions.
+    pub id: u8,
+    /// The value, if it is a number; above 32 bits [`u32::MAX`].
+    pub number: u32,
+    /// The value, if it is bytes.
+    pub bytes: &'p [u8],
+}
+
+impl Ext<'_> {
+    /// In [`Ext::id`]: the value is a number.
+    pub const NUMBER: u8 = 0x20;
+    /// In [`Ext::id`]: the value is bytes, with their length before them.
+    pub const BYTES: u8 = 0x40;
+    /// In [`Ext::id`]: who does not know it cannot read the message.
+    pub const MANDATORY: u8 = 0x10;
+
+    /// What to do with an extension that is not known here: nothing, unless it must be understood.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError::Mandatory`].
+    pub const fn unknown(&self) -> Result<(), CodecError> {
+        if self.id & Ext::MANDATORY == 0 {
+            Ok(())
+        } else {
+            Err(CodecError::Mandatory)
+        }
+    }
+}
+
+/// The extensions behind a header, one after another.
+#[derive(Debug)]
+pub struct Extensions {
+    last: u8,
+}
+
+impl Extensions {
+    /// Those of the message with this header. The reader must stand where they begin.
+    pub const fn of(header: u8) -> Self {
+        Extensions { last: header }
+    }
+
+    /// The next one, or `None` behind the last.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError::Truncated`]; [`CodecError::Reserved`] if its value is of the fourth kind.
+    #[inline(never)] // one copy for all messages
+    pub fn next<'p>(&mut self, r: &mut Reader<'p>) -> Result<Option<Ext<'p>>, CodecError> {
+        if self.last & Z == 0 {
+            return Ok(None);
+        }
+        self.last = r.byte()?;
+        let mut ext = Ext {
+            id: self.last & !Z,
+            number: 0,
+            bytes: &[],
+        };
+        match ext.id & (Ext::NUMBER | Ext::BYTES) {
+            0 => {}
+            Ext::NUMBER => ext.number = r.vle_capped()?,
+            Ext::BYTES => ext.bytes = r.zbytes()?,
+            _ => return Err(CodecError::Reserved),
+        }
+        Ok(Some(ext))
+    }
+
+    /// Skips all, where none is known.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`next`](Extensions::next), and [`CodecError::Mandatory`].
+    pub fn skip(header: u8, r: &mut Reader<'_>) -> Result<(), CodecError> {
+        let mut exts = Extensions::of(header);
+        while let Some(ext) = exts.next(r)? {
+            ext.unknown()?;
+        }
+        Ok(())
+    }
+}

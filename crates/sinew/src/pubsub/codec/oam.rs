@@ -1,0 +1,87 @@
+//! OAM: what routers and peers tell each other beside the protocol. We skip it.
+
+use super::{CodecError, Ext, Extensions, Qos, Reader, Writer, id_of, network, transport};
+
+/// Operation, administration, maintenance: a message of the transport or of the network, which differ in
+/// their header. Rust peers gossip with it (id 1 in the network).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Oam<'p> {
+    /// Whether it is the network's, else the transport's.
+    pub network: bool,
+    /// What it is about.
+    pub id: u16,
+    /// How it is to be treated.
+    pub qos: Qos,
+    /// What it says.
+    pub body: OamBody<'p>,
+}
+
+/// What an OAM says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OamBody<'p> {
+    /// Nothing.
+    None,
+    /// A number.
+    Number(u64),
+    /// Bytes.
+    Bytes(&'p [u8]),
+}
+
+/// The bits of an extension's kind stand in its header too.
+const KIND: u8 = Ext::NUMBER | Ext::BYTES;
+
+impl<'p> Oam<'p> {
+    /// Reads what follows `header`, of either OAM.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError::Reserved`] if its body is of the fourth kind.
+    pub fn decode(header: u8, r: &mut Reader<'p>) -> Result<Self, CodecError> {
+        let network = id_of(header) == network::OAM;
+        let id = r.vle16()?;
+        let mut qos = Qos::DEFAULT;
+        let mut exts = Extensions::of(header);
+        while let Some(ext) = exts.next(r)? {
+            match ext.id {
+                Qos::EXT if network => qos = Qos::of(&ext),
+                transport::QOS if !network => qos = Qos::of(&ext),
+                _ => ext.unknown()?,
+            }
+        }
+        let body = match header & KIND {
+            0 => OamBody::None,
+            Ext::NUMBER => OamBody::Number(r.vle()?),
+            Ext::BYTES => OamBody::Bytes(r.zbytes()?),
+            _ => return Err(CodecError::Reserved),
+        };
+        Ok(Oam {
+            network,
+            id,
+            qos,
+            body,
+        })
+    }
+
+    /// Writes it, with its header.
+    pub fn encode(&self, w: &mut Writer<'_>) {
+        let (id, ext) = match self.network {
+            true => (network::OAM, Qos::EXT),
+            false => (transport::OAM, transport::QOS),
+        };
+        let kind = match self.body {
+            OamBody::None => 0,
+            OamBody::Number(_) => Ext::NUMBER,
+            OamBody::Bytes(_) => Ext::BYTES,
+        };
+        let mut head = w.head(id | kind);
+        w.vle32(u32::from(self.id));
+        if self.qos != Qos::DEFAULT {
+            head.number(w, ext, u32::from(self.qos.0));
+        }
+        match self.body {
+            OamBody::None => {}
+            OamBody::Number(number) => w.vle(number),
+            OamBody::Bytes(bytes) => w.zbytes(bytes),
+        }
+    }
+}

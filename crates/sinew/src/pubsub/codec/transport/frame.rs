@@ -1,0 +1,136 @@
+//! FRAME and FRAGMENT: how the messages of the network travel.
+
+use super::super::{CodecError, Extensions, Head, Priority, Reader, Writer};
+use super::{FRAGMENT, FRAME, QOS};
+
+/// In the headers of both: the numbers are those of the reliable channel.
+const R: u8 = 0x20;
+/// In FRAGMENT's header: there are more of the same message.
+const M: u8 = 0x40;
+/// The first fragment of a message.
+const FIRST: u8 = 0x2;
+/// The message is given up.
+const DROP: u8 = 0x3;
+
+/// Stands before the messages of the network, which run to the end of the batch, or up to a byte that
+/// [is none of theirs](super::super::network::is_network).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// Of which channel the number is.
+    pub reliable: bool,
+    /// Its number.
+    pub sn: u32,
+    /// Of which priority the number is. Without QoS agreed, which we never do, there is only
+    /// [`Priority::Data`], and another ends the session.
+    pub priority: Priority,
+}
+
+impl Frame {
+    /// Reads what follows `header`, up to the first message.
+    ///
+    /// # Errors
+    ///
+    /// See [`CodecError`].
+    #[inline]
+    pub fn decode(header: u8, r: &mut Reader<'_>) -> Result<Self, CodecError> {
+        let sn = r.vle32()?;
+        let mut priority = Priority::Data;
+        let mut exts = Extensions::of(header);
+        while let Some(ext) = exts.next(r)? {
+            match ext.id {
+                QOS => priority = Priority::of(ext.number as u8),
+                _ => ext.unknown()?,
+            }
+        }
+        Ok(Frame {
+            reliable: header & R != 0,
+            sn,
+            priority,
+        })
+    }
+
+    /// Writes it, with its header; the messages are to follow.
+    #[inline]
+    pub fn encode(&self, w: &mut Writer<'_>) {
+        let mut head = w.head(FRAME | if self.reliable { R } else { 0 });
+        w.vle32(self.sn);
+        encode_priority(self.priority, &mut head, w);
+    }
+}
+
+/// A piece of a message of the network that does not fit a batch. It runs to the end of its batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fragment<'p> {
+    /// Of which channel the number is.
+    pub reliable: bool,
+    /// Whether more of the same message follow.
+    pub more: bool,
+    /// Its number; one channel counts its frames and fragments together.
+    pub sn: u32,
+    /// As in [`Frame`].
+    pub priority: Priority,
+    /// It is the message's first. Said only where both sides know patch 1.
+    pub first: bool,
+    /// The message is given up: what came of it is to be forgotten.
+    pub drop: bool,
+    /// The piece.
+    pub payload: &'p [u8],
+}
+
+impl<'p> Fragment<'p> {
+    /// Reads what follows `header`, and with it the rest of the batch.
+    ///
+    /// # Errors
+    ///
+    /// See [`CodecError`].
+    pub fn decode(header: u8, r: &mut Reader<'p>) -> Result<Self, CodecError> {
+        let sn = r.vle32()?;
+        let (mut priority, mut first, mut drop) = (Priority::Data, false, false);
+        let mut exts = Extensions::of(header);
+        while let Some(ext) = exts.next(r)? {
+            match ext.id {
+                QOS => priority = Priority::of(ext.number as u8),
+                FIRST => first = true,
+                DROP => drop = true,
+                _ => ext.unknown()?,
+            }
+        }
+        let (reliable, more) = (header & R != 0, header & M != 0);
+        Ok(Fragment {
+            reliable,
+            more,
+            sn,
+            priority,
+            first,
+            drop,
+            payload: r.rest(),
+        })
+    }
+
+    /// Writes it whole, with its header. Nothing can follow it in its batch.
+    pub fn encode(&self, w: &mut Writer<'_>) {
+        self.encode_head(w);
+        w.bytes(self.payload);
+    }
+
+    /// Writes all but the piece.
+    pub fn encode_head(&self, w: &mut Writer<'_>) {
+        let flags = if self.reliable { R } else { 0 } | if self.more { M } else { 0 };
+        let mut head = w.head(FRAGMENT | flags);
+        w.vle32(self.sn);
+        encode_priority(self.priority, &mut head, w);
+        if self.first {
+            head.unit(w, FIRST);
+        }
+        if self.drop {
+            head.unit(w, DROP);
+        }
+    }
+}
+
+#[inline]
+fn encode_priority(priority: Priority, head: &mut Head, w: &mut Writer<'_>) {
+    if priority != Priority::Data {
+        head.number(w, QOS, priority as u32);
+    }
+}

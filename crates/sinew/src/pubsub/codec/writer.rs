@@ -1,0 +1,181 @@
+//! A cursor over a place that is written.
+
+use super::{Ext, Z};
+
+/// A cursor over a place. What does not fit is remembered, so that a message is written without a
+/// question after each field: [`finish`](Writer::finish) says it once.
+#[derive(Debug)]
+pub struct Writer<'p> {
+    place: &'p mut [u8],
+    /// Where the next byte goes; `FULL` once something did not fit.
+    at: usize,
+}
+
+/// No place is as long.
+const FULL: usize = usize::MAX;
+
+impl<'p> Writer<'p> {
+    /// A cursor at the front of `place`.
+    pub const fn new(place: &'p mut [u8]) -> Self {
+        Writer { place, at: 0 }
+    }
+
+    /// How many bytes are written; the whole place once something did not fit.
+    pub fn len(&self) -> usize {
+        self.at.min(self.place.len())
+    }
+
+    /// Whether nothing is written yet.
+    pub const fn is_empty(&self) -> bool {
+        self.at == 0
+    }
+
+    /// How many bytes were written, or `None` if something did not fit.
+    pub const fn finish(self) -> Option<usize> {
+        if self.at == FULL { None } else { Some(self.at) }
+    }
+
+    /// The next `len` bytes of the place, to be written later; `None` if they do not fit.
+    #[inline]
+    pub fn room(&mut self, len: usize) -> Option<&mut [u8]> {
+        let room = self
+            .place
+            .get_mut(self.at..)
+            .and_then(|rest| rest.get_mut(..len));
+        self.at = if room.is_some() {
+            self.at.wrapping_add(len)
+        } else {
+            FULL
+        };
+        room
+    }
+
+    /// One byte.
+    #[inline]
+    pub fn byte(&mut self, byte: u8) {
+        self.array([byte]);
+    }
+
+    /// These bytes, with one check for all.
+    #[inline]
+    pub fn array<const N: usize>(&mut self, bytes: [u8; N]) {
+        if let Some(room) = self.room(N) {
+            room.copy_from_slice(&bytes);
+        }
+    }
+
+    /// These bytes, as they are.
+    #[inline]
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        if let Some(room) = self.room(bytes.len()) {
+            room.copy_from_slice(bytes);
+        }
+    }
+
+    /// These bytes, with their length before them.
+    pub fn zbytes(&mut self, bytes: &[u8]) {
+        self.vle_len(bytes.len());
+        self.bytes(bytes);
+    }
+
+    /// Two bytes, little-endian.
+    pub fn two(&mut self, value: u16) {
+        self.array(value.to_le_bytes());
+    }
+
+    /// A number of up to 32 bits, in one to five bytes.
+    #[inline]
+    pub fn vle32(&mut self, value: u32) {
+        if value < 0x80 {
+            self.byte(value as u8);
+        } else {
+            self.long32(value);
+        }
+    }
+
+    /// A number of up to 64 bits, in one to nine bytes.
+    pub fn vle(&mut self, mut value: u64) {
+        for _ in 0..8 {
+            if value < 0x80 {
+                break;
+            }
+            self.byte(value as u8 | 0x80);
+            value >>= 7;
+        }
+        // The ninth byte is the last, and has eight bits of the number.
+        self.byte(value as u8);
+    }
+
+    /// A length. Above 32 bits nothing fits.
+    #[inline]
+    pub fn vle_len(&mut self, len: usize) {
+        match u32::try_from(len) {
+            Ok(len) => self.vle32(len),
+            Err(_) => self.refuse(),
+        }
+    }
+
+    /// What is to be written has no form on the wire: as if it did not fit.
+    pub(super) const fn refuse(&mut self) {
+        self.at = FULL;
+    }
+
+    #[inline(never)]
+    fn long32(&mut self, mut value: u32) {
+        while value >= 0x80 {
+            self.byte(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.byte(value as u8);
+    }
+
+    /// The header of a message, to which extensions can be added.
+    pub fn head(&mut self, header: u8) -> Head {
+        let head = Head(self.at);
+        self.byte(header);
+        head
+    }
+
+    /// Adds flags to a byte written before.
+    fn or(&mut self, at: usize, bits: u8) {
+        if let Some(byte) = self.place.get_mut(at) {
+            *byte |= bits;
+        }
+    }
+}
+
+/// Where the last header is, of a message or of one of its extensions. Another extension sets the bit
+/// in it that says so: then nobody has to count them before. They are written in the order of their ids.
+#[derive(Debug)]
+pub struct Head(usize);
+
+impl Head {
+    /// An extension without a value.
+    pub fn unit(&mut self, writer: &mut Writer<'_>, id: u8) {
+        writer.or(self.0, Z);
+        *self = writer.head(id);
+    }
+
+    /// An extension whose value is a number.
+    pub fn number(&mut self, writer: &mut Writer<'_>, id: u8, value: u32) {
+        self.unit(writer, id | Ext::NUMBER);
+        writer.vle32(value);
+    }
+
+    /// An extension whose value is `len` bytes, which the caller writes next.
+    pub fn bytes(&mut self, writer: &mut Writer<'_>, id: u8, len: usize) {
+        self.unit(writer, id | Ext::BYTES);
+        writer.vle_len(len);
+    }
+}
+
+/// How many bytes a number takes.
+pub(super) const fn vle_len(value: u32) -> usize {
+    match value {
+        0..0x80 => 1,
+        0x80..0x4000 => 2,
+        0x4000..0x20_0000 => 3,
+        0x20_0000..0x1000_0000 => 4,
+        _ => 5,
+    }
+}
