@@ -4,7 +4,7 @@ use super::writer::vle_len;
 use super::{CodecError, Reader, Writer};
 
 /// What a payload is. Zenoh carries it, and never looks at it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Encoding<'p> {
     /// One of the numbers named here, or one of the application's own; at most 31 bits
     /// (Zenoh's own nodes keep 16).
@@ -157,12 +157,6 @@ impl<'p> Encoding<'p> {
 
     fn word(&self) -> u32 {
         self.id << 1 | u32::from(!self.schema.is_empty())
-    }
-}
-
-impl Default for Encoding<'_> {
-    fn default() -> Self {
-        Encoding { id: 0, schema: &[] }
     }
 }
 

@@ -23,7 +23,7 @@
 //!
 //! What is read may use any length that a number has room for, unknown optional extensions are
 //! skipped, unknown mandatory ones refused. What is written is minimal: what equals its default is
-//! left out. The layouts are in the [wire reference](https://docs.rs/sinew), `docs/src/zenoh-wire.md`.
+//! left out. `docs/src/zenoh-wire.md` has the layouts.
 //!
 //! [`Frame`]: transport::Frame
 //! [`is_network`]: network::is_network

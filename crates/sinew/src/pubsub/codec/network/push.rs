@@ -1,0 +1,86 @@
+//! PUSH: a sample.
+
+use super::super::body::PUT;
+use super::super::{Body, CodecError, Kind, Qos, Reader, WireExpr, Writer, Z};
+use super::{PUSH, qos};
+
+/// A sample for all who subscribe to its key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Push<'p> {
+    /// Its key.
+    pub key: WireExpr<'p>,
+    /// How it is to be treated.
+    pub qos: Qos,
+    /// It.
+    pub body: Body<'p>,
+}
+
+impl<'p> Push<'p> {
+    /// A value without options.
+    pub const fn put(key: WireExpr<'p>, payload: &'p [u8]) -> Self {
+        Push {
+            key,
+            qos: Qos::DEFAULT,
+            body: Body::put(payload),
+        }
+    }
+
+    /// No value, without options.
+    pub const fn del(key: WireExpr<'p>) -> Self {
+        Push {
+            key,
+            qos: Qos::DEFAULT,
+            body: Body::del(),
+        }
+    }
+
+    /// Reads what follows `header`.
+    ///
+    /// # Errors
+    ///
+    /// See [`CodecError`].
+    #[inline]
+    pub fn decode(header: u8, r: &mut Reader<'p>) -> Result<Self, CodecError> {
+        let key = WireExpr::decode(header, r)?;
+        let qos = if header & Z == 0 {
+            Qos::DEFAULT
+        } else {
+            qos(header, r)?
+        };
+        Ok(Push {
+            key,
+            qos,
+            body: Body::decode(r)?,
+        })
+    }
+
+    /// Writes it whole, with its header.
+    #[inline]
+    pub fn encode(&self, w: &mut Writer<'_>) {
+        self.encode_head(w, self.body.payload.len());
+        if self.body.kind == Kind::Put {
+            w.bytes(self.body.payload);
+        }
+    }
+
+    /// Writes all but the payload, of which `len` bytes (at most `u32::MAX`) are to follow a PUT.
+    // Nearly every sample has four bytes before its payload: one check, one store.
+    #[inline]
+    pub fn encode_head(&self, w: &mut Writer<'_>, len: usize) {
+        let short = self.key.scope < 0x80 && self.key.suffix.is_empty() && len < 0x80;
+        if short && self.qos == Qos::DEFAULT && self.body.is_plain_put() {
+            let header = PUSH | self.key.flags();
+            w.array([header, self.key.scope as u8, PUT, len as u8]);
+        } else {
+            self.encode_long_head(w, len);
+        }
+    }
+
+    #[inline(never)]
+    fn encode_long_head(&self, w: &mut Writer<'_>, len: usize) {
+        let mut head = w.head(PUSH | self.key.flags());
+        self.key.encode(w);
+        self.qos.encode(&mut head, w);
+        self.body.encode_head(w, len);
+    }
+}
