@@ -1,0 +1,102 @@
+//! One pass over the bytes: valid, and canonical.
+
+use super::KeyExprError;
+
+/// Where in its chunk the check is.
+#[derive(Clone, Copy)]
+enum At {
+    Start,
+    /// Behind some characters.
+    Name,
+    /// Behind `*` at the start.
+    One,
+    /// Behind `**` at the start.
+    Two,
+    /// Behind a `$`; all before it in the chunk is `$*`.
+    LoneDollar,
+    /// The chunk is `$*` so far, or several.
+    LoneWild,
+    Dollar,
+    /// Behind `$*`.
+    Wild,
+}
+
+struct Checker {
+    at: At,
+    /// The chunk before was `**`.
+    after_two: bool,
+    canonical: bool,
+}
+
+impl Checker {
+    const fn byte(&mut self, byte: u8) -> Result<(), KeyExprError> {
+        self.at = match (self.at, byte) {
+            (_, b'#' | b'?') => return Err(KeyExprError::Forbidden),
+            (At::LoneDollar, b'*') => At::LoneWild,
+            (At::Dollar, b'*') => At::Wild,
+            (At::LoneDollar | At::Dollar, _) => return Err(KeyExprError::Dollar),
+            (At::Start, b'/') => return Err(KeyExprError::EmptyChunk),
+            (At::Start, b'*') => At::One,
+            (At::One, b'*') => At::Two,
+            (At::One | At::Two, b'/') => {
+                // Stars go before `**`, of which there is one in a row.
+                self.canonical &= !self.after_two;
+                self.after_two = matches!(self.at, At::Two);
+                At::Start
+            }
+            (At::One | At::Two, _) | (_, b'*') => return Err(KeyExprError::Star),
+            (at, b'/') => {
+                // `$*` alone is `*`.
+                self.canonical &= !matches!(at, At::LoneWild);
+                self.after_two = false;
+                At::Start
+            }
+            (at @ (At::LoneWild | At::Wild), b'$') => {
+                self.canonical = false;
+                if matches!(at, At::Wild) {
+                    At::Dollar
+                } else {
+                    At::LoneDollar
+                }
+            }
+            (At::Start, b'$') => At::LoneDollar,
+            (At::Name, b'$') => At::Dollar,
+            _ => At::Name,
+        };
+        Ok(())
+    }
+
+    const fn bytes(&mut self, mut bytes: &[u8]) -> Result<(), KeyExprError> {
+        while let Some((byte, rest)) = bytes.split_first() {
+            if let Err(error) = self.byte(*byte) {
+                return Err(error);
+            }
+            bytes = rest;
+        }
+        Ok(())
+    }
+}
+
+/// Whether both together are valid and canonical; `NotCanonical` only where they are valid.
+pub(super) const fn check(head: &[u8], tail: &[u8]) -> Result<(), KeyExprError> {
+    let mut checker = Checker {
+        at: At::Start,
+        after_two: false,
+        canonical: true,
+    };
+    if let Err(error) = checker.bytes(head) {
+        return Err(error);
+    }
+    if let Err(error) = checker.bytes(tail) {
+        return Err(error);
+    }
+    // Ends the last chunk, which is empty behind a slash and where there is nothing at all.
+    if let Err(error) = checker.byte(b'/') {
+        return Err(error);
+    }
+    if checker.canonical {
+        Ok(())
+    } else {
+        Err(KeyExprError::NotCanonical)
+    }
+}
