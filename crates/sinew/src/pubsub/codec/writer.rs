@@ -2,13 +2,16 @@
 
 use super::{Ext, Z};
 
-/// A cursor over a place. What does not fit is remembered, so that a message is written without a
+/// A cursor over a place. What does not fit is counted, so that a message is written without a
 /// question after each field: [`finish`](Writer::finish) says it once.
 #[derive(Debug)]
 pub struct Writer<'p> {
     place: &'p mut [u8],
-    /// Where the next byte goes; `FULL` once something did not fit.
+    /// Where the next byte goes, or would go.
     at: usize,
+    /// In place of `place`: what is written from byte `skip` on goes here.
+    window: &'p mut [u8],
+    skip: usize,
 }
 
 /// No place is as long.
@@ -17,37 +20,53 @@ const FULL: usize = usize::MAX;
 impl<'p> Writer<'p> {
     /// A cursor at the front of `place`.
     pub const fn new(place: &'p mut [u8]) -> Self {
-        Writer { place, at: 0 }
+        Writer::behind(place, 0)
     }
 
-    /// How many bytes are written; the whole place once something did not fit.
-    pub fn len(&self) -> usize {
-        self.at.min(self.place.len())
+    /// A cursor behind the first `at` bytes of `place`, which are kept.
+    #[inline]
+    pub const fn behind(place: &'p mut [u8], at: usize) -> Self {
+        Writer {
+            place,
+            at,
+            window: &mut [],
+            skip: 0,
+        }
     }
 
-    /// Whether nothing is written yet.
-    pub const fn is_empty(&self) -> bool {
-        self.at == 0
+    /// Writes only a part of a message: what is behind its first `skip` bytes, as far as there is
+    /// place. A message that is cut into several packets is written once for each, and every byte of
+    /// it goes straight where it leaves from.
+    pub const fn window(place: &'p mut [u8], skip: usize) -> Self {
+        Writer {
+            place: &mut [],
+            at: 0,
+            window: place,
+            skip,
+        }
+    }
+
+    /// How many bytes are written, or would be if there were place for them.
+    pub const fn total(&self) -> usize {
+        self.at
     }
 
     /// How many bytes were written, or `None` if something did not fit.
+    #[inline]
     pub const fn finish(self) -> Option<usize> {
-        if self.at == FULL { None } else { Some(self.at) }
+        if self.at > self.place.len() {
+            None
+        } else {
+            Some(self.at)
+        }
     }
 
     /// The next `len` bytes of the place, to be written later; `None` if they do not fit.
     #[inline]
     pub fn room(&mut self, len: usize) -> Option<&mut [u8]> {
-        let room = self
-            .place
-            .get_mut(self.at..)
-            .and_then(|rest| rest.get_mut(..len));
-        self.at = if room.is_some() {
-            self.at.wrapping_add(len)
-        } else {
-            FULL
-        };
-        room
+        let at = self.at;
+        self.at = at.saturating_add(len);
+        self.place.get_mut(at..self.at)
     }
 
     /// One byte.
@@ -59,16 +78,18 @@ impl<'p> Writer<'p> {
     /// These bytes, with one check for all.
     #[inline]
     pub fn array<const N: usize>(&mut self, bytes: [u8; N]) {
-        if let Some(room) = self.room(N) {
-            room.copy_from_slice(&bytes);
+        match self.room(N) {
+            Some(room) => room.copy_from_slice(&bytes),
+            None => self.beyond(&bytes),
         }
     }
 
     /// These bytes, as they are.
     #[inline]
     pub fn bytes(&mut self, bytes: &[u8]) {
-        if let Some(room) = self.room(bytes.len()) {
-            room.copy_from_slice(bytes);
+        match self.room(bytes.len()) {
+            Some(room) => room.copy_from_slice(bytes),
+            None => self.beyond(bytes),
         }
     }
 
@@ -138,8 +159,30 @@ impl<'p> Writer<'p> {
 
     /// Adds flags to a byte written before.
     fn or(&mut self, at: usize, bits: u8) {
-        if let Some(byte) = self.place.get_mut(at) {
+        let byte = match self.place.get_mut(at) {
+            Some(byte) => Some(byte),
+            None => at
+                .checked_sub(self.skip)
+                .and_then(|at| self.window.get_mut(at)),
+        };
+        if let Some(byte) = byte {
             *byte |= bits;
+        }
+    }
+
+    /// What of `bytes`, which were counted, goes into the window.
+    #[inline(never)]
+    fn beyond(&mut self, bytes: &[u8]) {
+        let start = self.at.saturating_sub(bytes.len());
+        let (from, to) = match start.checked_sub(self.skip) {
+            Some(to) => (0, to),
+            None => (self.skip.wrapping_sub(start), 0),
+        };
+        let seen = bytes.get(from..).unwrap_or_default();
+        let room = self.window.get_mut(to..).unwrap_or_default();
+        let len = seen.len().min(room.len());
+        if let (Some(room), Some(seen)) = (room.get_mut(..len), seen.get(..len)) {
+            room.copy_from_slice(seen);
         }
     }
 }

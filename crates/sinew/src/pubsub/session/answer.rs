@@ -1,0 +1,292 @@
+//! Answering: queries in, replies out.
+
+use crate::link::Tx;
+use crate::pubsub::codec::{
+    self, Body, Encoding, Entity, Qos, Request as Message, Response, ResponseFinal, WireExpr,
+};
+use crate::pubsub::keyexpr::KeyExpr;
+use crate::time::Instant;
+
+use super::agreed::Channel;
+use super::event::{Event, Step};
+use super::out::{How, Refused};
+use super::own::{MOST, Owes, Sort, number, parts};
+use super::publish::{DeclareError, PutError};
+use super::receive::Cx;
+use super::stats::count;
+use super::subscribe::{BadKey, matching};
+use super::{Phase, Session, Tables};
+
+/// A queryable in the tables.
+#[derive(Debug)]
+pub struct Queryable<K> {
+    pub(super) key: K,
+    pub(super) complete: bool,
+    pub(super) owes: Owes,
+}
+
+/// A queryable as the application holds it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub struct QueryableId(pub(super) u16);
+
+/// A query of the peer that is being answered, in the tables.
+#[derive(Debug)]
+pub struct Request {
+    pub(super) id: u32,
+    pub(super) qos: Qos,
+    /// Queryables that have not finished.
+    pub(super) open: u16,
+    /// After this, nobody waits for an answer.
+    pub(super) deadline: Instant,
+}
+
+/// A query that one queryable answers, as the application holds it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub struct RequestId {
+    id: u32,
+    queryable: u16,
+}
+
+/// What a queryable is asked. It borrows from the packet and from the session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Question<'s> {
+    /// For which keys; it may have wildcards.
+    pub key: &'s str,
+    /// Parameters, payload, attachment.
+    pub query: codec::Query<'s>,
+}
+
+/// Where nobody says how long he waits for an answer, in microseconds.
+const PATIENCE: u64 = 60_000_000;
+
+impl<T: Tables> Session<T> {
+    /// Enters a queryable for `key`; `complete`: it knows all that there is for its key. The peer is
+    /// told of it by [`Session::poll`], again after every reconnect.
+    pub fn queryable(&mut self, key: T::Key, complete: bool) -> Result<QueryableId, DeclareError> {
+        KeyExpr::new(key.as_ref()).map_err(DeclareError::Key)?;
+        let slots = self.tables.all().queryables.iter_mut().take(MOST);
+        let mut free = slots.enumerate().filter(|(_, slot)| slot.is_none());
+        let (index, slot) = free.next().ok_or(DeclareError::NoRoom)?;
+        *slot = Some(Queryable {
+            key,
+            complete,
+            owes: Owes::Key,
+        });
+        self.owed = true;
+        Ok(QueryableId(index as u16))
+    }
+
+    /// Ends a queryable. What it has not finished is finished by time.
+    pub fn withdraw_queryable(&mut self, id: QueryableId) {
+        let slot = self.tables.all().queryables.get_mut(usize::from(id.0));
+        if let Some(slot) = slot {
+            super::declare::withdraw(slot, |queryable| &mut queryable.owes);
+            self.owed = true;
+        }
+    }
+
+    /// Answers with a sample. `key` is what it is about: one that the question asks for; `None` is the
+    /// queryable's own, which then must have no wildcard.
+    pub fn reply<X: Tx + ?Sized>(
+        &mut self,
+        tx: &mut X,
+        request: RequestId,
+        key: Option<KeyExpr<'_>>,
+        body: &Body<'_>,
+        now: Instant,
+    ) -> Result<(), PutError> {
+        let answer = codec::Reply::Sample {
+            consolidation: codec::Consolidation::Auto,
+            body: *body,
+        };
+        self.respond(tx, request, key, answer, now)
+    }
+
+    /// Answers that it failed.
+    pub fn reply_error<X: Tx + ?Sized>(
+        &mut self,
+        tx: &mut X,
+        request: RequestId,
+        encoding: Encoding<'_>,
+        payload: &[u8],
+        now: Instant,
+    ) -> Result<(), PutError> {
+        let answer = codec::Reply::Error {
+            encoding,
+            source: None,
+            payload,
+        };
+        self.respond(tx, request, None, answer, now)
+    }
+
+    fn respond<X: Tx + ?Sized>(
+        &mut self,
+        tx: &mut X,
+        request: RequestId,
+        key: Option<KeyExpr<'_>>,
+        reply: codec::Reply<'_>,
+        now: Instant,
+    ) -> Result<(), PutError> {
+        if self.phase != Phase::Open {
+            return Err(PutError::NotOpen);
+        }
+        let mut open = self.tables.all().requests.iter().flatten();
+        let open = open.find(|open| open.id == request.id);
+        let qos = open.ok_or(PutError::NoSuch)?.qos;
+        let own = number(Sort::Queryable, usize::from(request.queryable));
+        let how = self.answering(qos);
+        let queryable = self
+            .tables
+            .all()
+            .queryables
+            .get(usize::from(request.queryable));
+        let queryable = queryable.and_then(Option::as_ref).ok_or(PutError::NoSuch)?;
+        let (prefix, suffix) = parts(Sort::Queryable, queryable.key.as_ref());
+        let key = match key {
+            Some(key) => WireExpr::text(key.as_str()),
+            None if suffix.is_empty() || matches!(reply, codec::Reply::Error { .. }) => WireExpr {
+                scope: if prefix.is_empty() { 0 } else { own },
+                of_sender: true,
+                suffix,
+            },
+            None => return Err(PutError::KeyNeeded),
+        };
+        let response = Response {
+            id: request.id,
+            key,
+            qos,
+            responder: Some(Entity {
+                zid: self.config.zid,
+                id: u32::from(own),
+            }),
+            reply,
+        };
+        Ok(self
+            .out
+            .send(tx, &self.agreed, how, now, |w| response.encode(w))?)
+    }
+
+    /// Ends the answer of one queryable.
+    pub fn finish<X: Tx + ?Sized>(
+        &mut self,
+        tx: &mut X,
+        request: RequestId,
+        now: Instant,
+    ) -> Result<(), PutError> {
+        let how = self.answering(Qos::DEFAULT);
+        let mut slots = self.tables.all().requests.iter_mut();
+        let is =
+            |slot: &&mut Option<Request>| slot.as_ref().is_some_and(|open| open.id == request.id);
+        let slot = slots.find(is).ok_or(PutError::NoSuch)?;
+        let Some(open) = slot else { return Ok(()) };
+        if open.open > 1 {
+            open.open -= 1;
+            return Ok(());
+        }
+        let (id, qos) = (open.id, open.qos);
+        let end = ResponseFinal { id, qos };
+        self.out
+            .send(tx, &self.agreed, how, now, |w| end.encode(w))?;
+        *slot = None;
+        Ok(())
+    }
+
+    fn answering(&self, qos: Qos) -> How {
+        How {
+            channel: Channel::Reliable,
+            wait: self.batching != 0 && !qos.is_express(),
+            whole: false,
+        }
+    }
+
+    /// Ends a query of the peer that nobody finished in time.
+    pub(super) fn expire_request<X: Tx + ?Sized>(
+        &mut self,
+        tx: &mut X,
+        now: Instant,
+    ) -> Result<(), Refused> {
+        for slot in self.tables.all().requests.iter_mut() {
+            let Some(open) = slot.as_ref().filter(|open| open.deadline <= now) else {
+                continue;
+            };
+            let (id, qos) = (open.id, open.qos);
+            let end = ResponseFinal { id, qos };
+            self.out
+                .send(tx, &self.agreed, How::CONTROL, now, |w| end.encode(w))?;
+            *slot = None;
+        }
+        Ok(())
+    }
+}
+
+impl<'s, K: AsRef<str>> Cx<'s, K> {
+    /// A query: an event for each queryable that it is for, one a step. Where there is none, it is
+    /// answered here.
+    pub(super) fn request<X: Tx + ?Sized>(self, request: Message<'s>, tx: &mut X) -> Step<'s> {
+        let from = self.place.entity();
+        let Message { id, qos, query, .. } = request;
+        let (tables, scratch, requests) = self.all.share();
+        let key = tables.resolve(&request.key, scratch, self.stats);
+        let all = |key| {
+            matching(tables.queryables.iter(), from, key, |queryable| {
+                (queryable.owes != Owes::Withdrawal).then(|| queryable.key.as_ref())
+            })
+        };
+        let found = match key.map(all) {
+            Some(Ok(found)) => found,
+            Some(Err(BadKey)) => {
+                count(&mut self.stats.bad_key);
+                None
+            }
+            None => None,
+        };
+        // Another queryable was told of it in the step before.
+        let again = from > 0;
+        let open = requests
+            .iter_mut()
+            .position(|slot| slot.as_ref().is_some_and(|open| open.id == id));
+        let room = match open {
+            Some(index) if again => Some(index),
+            // The peer has given one id to two queries.
+            Some(_) => None,
+            None => requests.iter().position(Option::is_none),
+        };
+        let slot = room.and_then(|index| requests.get_mut(index));
+        if let (Some((index, more)), Some(key), Some(slot)) = (found, key, slot) {
+            let timeout = request
+                .timeout_ms
+                .map(|ms| u64::from(ms).saturating_mul(1000));
+            let deadline = self.now.after_micros(timeout.unwrap_or(PATIENCE));
+            let told = slot.as_ref().map_or(0, |open| open.open);
+            *slot = Some(Request {
+                id,
+                qos,
+                open: told.saturating_add(1),
+                deadline,
+            });
+            self.place.stay(more.then_some(index));
+            let queryable = index as u16;
+            return Step::Event(Event::Query {
+                queryable: QueryableId(queryable),
+                request: RequestId { id, queryable },
+                question: Question { key, query },
+            });
+        }
+        if again {
+            return self.place.next();
+        }
+        // Nobody here answers it, or there is no room for it: its asker shall not wait.
+        let end = ResponseFinal { id, qos };
+        if self
+            .out
+            .send(tx, self.agreed, How::CONTROL, self.now, |w| end.encode(w))
+            .is_err()
+        {
+            return Step::Full;
+        }
+        if found.is_some() {
+            count(&mut self.stats.queries_refused);
+        }
+        self.place.next()
+    }
+}

@@ -1,0 +1,506 @@
+//! Declarations: what this side tells the peer, and what the peer tells.
+//!
+//! What is owed is a flag in each entry. A new declaration, all of them after a reconnect, and what
+//! did not go because the link was full are the same thing: [`Session::declare`] sends what is owed, in
+//! the order of section 4.5: keys, subscribers, queryables, interests.
+
+use crate::link::Tx;
+use crate::pubsub::codec::{
+    Declaration, Declare, EntityKind, Interest, Qos, WhatAmI, WireExpr, Writer,
+};
+use crate::pubsub::keyexpr::KeyExpr;
+use crate::time::Instant;
+
+use super::agreed::Agreed;
+use super::event::{Event, Step};
+use super::foreign::{Kind, find, text};
+use super::out::{How, Out, Refused};
+use super::own::{Owes, Sort, number, of_number, parts};
+use super::receive::Cx;
+use super::stats::count;
+use super::{Session, Tables};
+
+/// Marks an entry as ended; one that the peer has not heard of simply goes.
+pub(super) fn withdraw<E>(slot: &mut Option<E>, owes: impl Fn(&mut E) -> &mut Owes) {
+    if let Some(entry) = slot {
+        match owes(entry) {
+            Owes::Key => *slot = None,
+            owes => *owes = Owes::Withdrawal,
+        }
+    }
+}
+
+/// A new peer has heard of nothing.
+pub(super) fn forget<E>(entries: &mut [Option<E>], owes: impl Fn(&mut E) -> &mut Owes) {
+    for slot in entries {
+        if let Some(entry) = slot {
+            match owes(entry) {
+                Owes::Withdrawal => *slot = None,
+                owes => *owes = Owes::Key,
+            }
+        }
+    }
+}
+
+/// Where declarations go.
+struct Teller<'a, X: ?Sized> {
+    out: &'a mut Out,
+    tx: &'a mut X,
+    agreed: &'a Agreed,
+    now: Instant,
+}
+
+impl<X: Tx + ?Sized> Teller<'_, X> {
+    fn send(&mut self, message: &mut dyn FnMut(&mut Writer<'_>)) -> Result<(), Refused> {
+        self.out
+            .send(self.tx, self.agreed, How::CONTROL, self.now, message)
+    }
+
+    fn declare(
+        &mut self,
+        interest: Option<u32>,
+        declaration: Declaration<'_>,
+    ) -> Result<(), Refused> {
+        let declare = Declare {
+            interest,
+            qos: Qos::DEFAULT,
+            declaration,
+        };
+        self.send(&mut |w| declare.encode(w))
+    }
+
+    /// Declares the keys of those entries that have not been told of.
+    fn keys<E>(
+        &mut self,
+        sort: Sort,
+        entries: &mut [Option<E>],
+        of: impl Fn(&mut E) -> (&str, &mut Owes),
+    ) -> Result<(), Refused> {
+        for (index, entry) in entries.iter_mut().enumerate() {
+            let Some(entry) = entry else { continue };
+            let (key, owes) = of(entry);
+            if *owes != Owes::Key {
+                continue;
+            }
+            let prefix = parts(sort, key).0;
+            if !prefix.is_empty() {
+                let (id, key) = (number(sort, index), WireExpr::text(prefix));
+                self.declare(None, Declaration::Key { id, key })?;
+            }
+            *owes = Owes::Thing;
+        }
+        Ok(())
+    }
+
+    /// Declares those entries whose keys the peer knows.
+    fn things<E>(
+        &mut self,
+        kind: EntityKind,
+        sort: Sort,
+        entries: &mut [Option<E>],
+        of: impl Fn(&mut E) -> (&str, &mut Owes, u32),
+    ) -> Result<(), Refused> {
+        for (index, entry) in entries.iter_mut().enumerate() {
+            let Some(entry) = entry else { continue };
+            let (key, owes, info) = of(entry);
+            if *owes == Owes::Thing {
+                self.thing(None, kind, sort, index, key, info)?;
+                *owes = Owes::Nothing;
+            }
+        }
+        Ok(())
+    }
+
+    fn thing(
+        &mut self,
+        interest: Option<u32>,
+        kind: EntityKind,
+        sort: Sort,
+        index: usize,
+        key: &str,
+        info: u32,
+    ) -> Result<(), Refused> {
+        let id = number(sort, index);
+        let (prefix, suffix) = parts(sort, key);
+        let key = WireExpr {
+            scope: if prefix.is_empty() { 0 } else { id },
+            of_sender: true,
+            suffix,
+        };
+        let id = u32::from(id);
+        let declaration = Declaration::Entity {
+            kind,
+            id,
+            key,
+            info,
+        };
+        self.declare(interest, declaration)
+    }
+
+    /// Takes back those entries that have ended.
+    fn withdrawals<E>(
+        &mut self,
+        kind: Option<EntityKind>,
+        sort: Sort,
+        entries: &mut [Option<E>],
+        of: impl Fn(&mut E) -> (&str, &mut Owes, bool),
+    ) -> Result<(), Refused> {
+        for (index, slot) in entries.iter_mut().enumerate() {
+            let Some(entry) = slot else { continue };
+            let (key, owes, interested) = of(entry);
+            if *owes != Owes::Withdrawal {
+                continue;
+            }
+            let id = number(sort, index);
+            if let Some(kind) = kind {
+                let (id, key) = (u32::from(id), None);
+                self.declare(None, Declaration::NoEntity { kind, id, key })?;
+            } else if interested {
+                let interest = Interest {
+                    id: u32::from(id),
+                    ..Interest::default()
+                };
+                self.send(&mut |w| interest.encode(w))?;
+            }
+            if !parts(sort, key).0.is_empty() {
+                self.declare(None, Declaration::NoKey { id })?;
+            }
+            *slot = None;
+        }
+        Ok(())
+    }
+}
+
+impl<T: Tables> Session<T> {
+    /// Sends what is owed, as far as there are places.
+    pub(super) fn declare<X: Tx + ?Sized>(
+        &mut self,
+        tx: &mut X,
+        now: Instant,
+    ) -> Result<(), Refused> {
+        let routed = self.is_routed();
+        let with_peer = self.config.whatami == WhatAmI::Peer
+            && self.peer.is_some_and(|peer| peer.whatami == WhatAmI::Peer);
+        let all = self.tables.all();
+        let mut teller = Teller {
+            out: &mut self.out,
+            tx,
+            agreed: &self.agreed,
+            now,
+        };
+        teller.keys(Sort::Publisher, all.publishers, |e| {
+            (e.key.as_ref(), &mut e.owes)
+        })?;
+        if T::SUBSCRIBES {
+            teller.keys(Sort::Subscriber, all.subscribers, |e| {
+                (e.key.as_ref(), &mut e.owes)
+            })?;
+        }
+        if T::ANSWERS {
+            teller.keys(Sort::Queryable, all.queryables, |e| {
+                (e.key.as_ref(), &mut e.owes)
+            })?;
+        }
+        if T::SUBSCRIBES {
+            teller.things(
+                EntityKind::Subscriber,
+                Sort::Subscriber,
+                all.subscribers,
+                |e| (e.key.as_ref(), &mut e.owes, 0),
+            )?;
+        }
+        if T::ANSWERS {
+            teller.things(
+                EntityKind::Queryable,
+                Sort::Queryable,
+                all.queryables,
+                |e| (e.key.as_ref(), &mut e.owes, u32::from(e.complete)),
+            )?;
+        }
+        for (index, publisher) in all.publishers.iter_mut().enumerate() {
+            let Some(publisher) = publisher else { continue };
+            if publisher.owes != Owes::Thing {
+                continue;
+            }
+            // A peer tells by itself who subscribes there.
+            if T::LISTENS && publisher.options.filter && routed {
+                let id = number(Sort::Publisher, index);
+                let interest = Interest {
+                    id: u32::from(id),
+                    current: true,
+                    future: true,
+                    options: Interest::KEYS | Interest::SUBSCRIBERS | Interest::AGGREGATE,
+                    key: Some(WireExpr::declared(id, true)),
+                    qos: Qos::DEFAULT,
+                };
+                teller.send(&mut |w| interest.encode(w))?;
+            }
+            publisher.owes = Owes::Nothing;
+        }
+        teller.withdrawals(None, Sort::Publisher, all.publishers, |e| {
+            (
+                e.key.as_ref(),
+                &mut e.owes,
+                T::LISTENS && e.options.filter && routed,
+            )
+        })?;
+        if T::SUBSCRIBES {
+            let kind = Some(EntityKind::Subscriber);
+            teller.withdrawals(kind, Sort::Subscriber, all.subscribers, |e| {
+                (e.key.as_ref(), &mut e.owes, false)
+            })?;
+        }
+        if T::ANSWERS {
+            let kind = Some(EntityKind::Queryable);
+            teller.withdrawals(kind, Sort::Queryable, all.queryables, |e| {
+                (e.key.as_ref(), &mut e.owes, false)
+            })?;
+        }
+        if T::LISTENS {
+            let rows = all.foreign.len();
+            for (row, slot) in all.foreign.iter_mut().enumerate() {
+                let Some(entry) = slot else { continue };
+                let Kind::Interest(options) = entry.kind else {
+                    continue;
+                };
+                let asked = Asked {
+                    id: entry.id,
+                    options,
+                    key: text(all.keys, rows, row, entry.len),
+                };
+                if T::SUBSCRIBES && options & Interest::SUBSCRIBERS != 0 {
+                    teller.answer(
+                        &asked,
+                        EntityKind::Subscriber,
+                        Sort::Subscriber,
+                        all.subscribers,
+                        |e| (e.key.as_ref(), e.owes, 0),
+                    )?;
+                }
+                if T::ANSWERS && options & Interest::QUERYABLES != 0 {
+                    teller.answer(
+                        &asked,
+                        EntityKind::Queryable,
+                        Sort::Queryable,
+                        all.queryables,
+                        |e| (e.key.as_ref(), e.owes, u32::from(e.complete)),
+                    )?;
+                }
+                teller.declare(Some(asked.id), Declaration::Final)?;
+                *slot = None;
+            }
+        }
+        if !self.said_all {
+            // Between peers, what is there is said unasked, and that it was all.
+            if with_peer {
+                teller.declare(Some(UNASKED), Declaration::Final)?;
+            }
+            self.said_all = true;
+        }
+        self.owed = false;
+        Ok(())
+    }
+}
+
+/// An interest of the peer.
+struct Asked<'a> {
+    id: u32,
+    options: u8,
+    /// Empty: in everything.
+    key: &'a str,
+}
+
+impl Asked<'_> {
+    fn is_in(&self, key: &str) -> bool {
+        self.key.is_empty() || KeyExpr::unchecked(self.key).intersects(KeyExpr::unchecked(key))
+    }
+}
+
+impl<X: Tx + ?Sized> Teller<'_, X> {
+    /// Tells those entries that the peer is interested in; with AGGREGATE one, on its own key, which
+    /// is what Zenoh-Pico's publishers wait for.
+    fn answer<E>(
+        &mut self,
+        asked: &Asked<'_>,
+        kind: EntityKind,
+        sort: Sort,
+        entries: &[Option<E>],
+        of: impl Fn(&E) -> (&str, Owes, u32),
+    ) -> Result<(), Refused> {
+        for (index, entry) in entries.iter().enumerate() {
+            let Some((key, owes, info)) = entry.as_ref().map(&of) else {
+                continue;
+            };
+            if owes != Owes::Nothing || !asked.is_in(key) {
+                continue;
+            }
+            if asked.options & Interest::AGGREGATE != 0 && !asked.key.is_empty() {
+                let id = u32::from(number(sort, index));
+                let key = WireExpr::text(asked.key);
+                let declaration = Declaration::Entity {
+                    kind,
+                    id,
+                    key,
+                    info,
+                };
+                return self.declare(Some(asked.id), declaration);
+            }
+            self.thing(Some(asked.id), kind, sort, index, key, info)?;
+        }
+        Ok(())
+    }
+}
+
+/// The interest that a peer is taken to have without saying so.
+const UNASKED: u32 = 0;
+
+impl<'s, K: AsRef<str>> Cx<'s, K> {
+    /// What the peer declares.
+    pub(super) fn declared(mut self, declare: &Declare<'_>) -> Step<'s> {
+        let changed = match declare.declaration {
+            Declaration::Key { id, key } => {
+                let of_sender = true; // it has no other, and no flag that says so
+                self.entered(Kind::Key, u32::from(id), &WireExpr { of_sender, ..key });
+                false
+            }
+            Declaration::NoKey { id } => {
+                self.gone(Kind::Key, u32::from(id));
+                false
+            }
+            Declaration::Entity {
+                kind: EntityKind::Subscriber,
+                id,
+                key,
+                ..
+            } => self.entered(Kind::Subscriber, id, &key),
+            Declaration::NoEntity {
+                kind: EntityKind::Subscriber,
+                id,
+                ..
+            } => self.gone(Kind::Subscriber, id),
+            // Where queries go is the other side's to decide; tokens are not taken in.
+            Declaration::Entity { .. } | Declaration::NoEntity { .. } => false,
+            Declaration::Final => self.said_all(declare.interest),
+        };
+        match changed {
+            true => {
+                self.place.stay(None);
+                Step::Event(Event::Heard)
+            }
+            false => self.place.next(),
+        }
+    }
+
+    /// Enters a key or a subscriber. Whether who is heard has changed.
+    fn entered(&mut self, kind: Kind, id: u32, key: &WireExpr<'_>) -> bool {
+        let mut changed = self.gone(kind, id);
+        let scratch = core::mem::take(&mut self.all.key);
+        let Some(key) = self.all.tables().copy(key, scratch, self.stats) else {
+            return changed;
+        };
+        let Ok(expr) = KeyExpr::new(key) else {
+            // A key that stands for a part of others need not be one itself.
+            if kind != Kind::Key || !self.all.enter(kind, id, key) {
+                count(&mut self.stats.bad_key);
+            }
+            return changed;
+        };
+        if !self.all.enter(kind, id, key) {
+            count(&mut self.stats.no_room);
+            if kind == Kind::Subscriber {
+                self.known.overflowed = true;
+            }
+            return changed;
+        }
+        if kind == Kind::Subscriber {
+            for publisher in self.all.publishers.iter_mut().flatten() {
+                if expr.intersects(KeyExpr::unchecked(publisher.key.as_ref())) {
+                    publisher.heard = publisher.heard.saturating_add(1);
+                    changed |= publisher.heard == 1;
+                }
+            }
+        }
+        changed
+    }
+
+    /// Takes out a key or a subscriber. Whether who is heard has changed.
+    fn gone(&mut self, kind: Kind, id: u32) -> bool {
+        let Some(index) = find(self.all.foreign, id, |found| found == kind) else {
+            return false;
+        };
+        let rows = self.all.foreign.len();
+        let Some(entry) = self.all.foreign.get_mut(index).and_then(Option::take) else {
+            return false;
+        };
+        let mut changed = false;
+        if kind == Kind::Subscriber {
+            let expr = KeyExpr::unchecked(text(self.all.keys, rows, index, entry.len));
+            for publisher in self.all.publishers.iter_mut().flatten() {
+                if expr.intersects(KeyExpr::unchecked(publisher.key.as_ref())) {
+                    publisher.heard = publisher.heard.saturating_sub(1);
+                    changed |= publisher.heard == 0;
+                }
+            }
+        }
+        changed
+    }
+
+    /// All that an interest asked for has been said: what is not heard now is not heard.
+    fn said_all(&mut self, interest: Option<u32>) -> bool {
+        match interest {
+            Some(UNASKED) => {
+                self.known.told = true;
+                for publisher in self.all.publishers.iter_mut().flatten() {
+                    publisher.known = true;
+                }
+                true
+            }
+            Some(id) => {
+                let of = u16::try_from(id).ok().and_then(of_number);
+                let Some((Sort::Publisher, index)) = of else {
+                    return false;
+                };
+                let slot = self.all.publishers.get_mut(index).and_then(Option::as_mut);
+                slot.map(|publisher| publisher.known = true).is_some()
+            }
+            None => false,
+        }
+    }
+
+    /// What the peer wants to be told. All that is declared later is told to everybody, so only what
+    /// there is now needs an answer.
+    pub(super) fn interest<X: Tx + ?Sized>(
+        mut self,
+        interest: &Interest<'_>,
+        tx: &mut X,
+    ) -> Step<'s> {
+        if !interest.current {
+            return self.place.next();
+        }
+        let scratch = core::mem::take(&mut self.all.key);
+        let key = match &interest.key {
+            Some(key) => self.all.tables().copy(key, scratch, self.stats),
+            None => Some(""),
+        };
+        let key = key.filter(|key| key.is_empty() || KeyExpr::new(key).is_ok());
+        let kind = Kind::Interest(interest.options);
+        if key.is_some_and(|key| self.all.enter(kind, interest.id, key)) {
+            *self.owed = true;
+            return self.place.next();
+        }
+        // Without room to keep the question, the answer is that there is nothing.
+        count(&mut self.stats.no_room);
+        let end = Declare {
+            interest: Some(interest.id),
+            qos: Qos::DEFAULT,
+            declaration: Declaration::Final,
+        };
+        match self
+            .out
+            .send(tx, self.agreed, How::CONTROL, self.now, |w| end.encode(w))
+        {
+            Ok(()) => self.place.next(),
+            Err(_) => Step::Full,
+        }
+    }
+}

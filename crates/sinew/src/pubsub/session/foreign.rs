@@ -1,0 +1,178 @@
+//! What the peer has declared: its keys, who subscribes there, and what it wants to be told.
+
+use crate::pubsub::codec::WireExpr;
+use crate::pubsub::keyexpr::KeyExpr;
+
+use super::copy;
+use super::own::{Sort, of_number, parts};
+use super::stats::{Stats, count};
+use super::tables::{All, Shared};
+
+/// An entry of what the peer has declared; its key is kept beside it.
+#[derive(Debug)]
+pub struct Foreign {
+    pub(super) kind: Kind,
+    /// The peer's number for it.
+    pub(super) id: u32,
+    /// Bytes of its key.
+    pub(super) len: usize,
+}
+
+/// What the peer can declare.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    /// A key, for short.
+    Key,
+    /// Somebody who takes samples.
+    Subscriber,
+    /// That it wants to know what is declared here, with these options; until it is answered.
+    Interest(u8),
+}
+
+/// The row of an entry.
+pub(super) fn row(keys: &[u8], rows: usize, index: usize) -> &[u8] {
+    let width = keys.len().checked_div(rows).unwrap_or(0);
+    keys.chunks_exact(width.max(1))
+        .nth(index)
+        .unwrap_or_default()
+}
+
+fn row_mut(keys: &mut [u8], rows: usize, index: usize) -> &mut [u8] {
+    let width = keys.len().checked_div(rows).unwrap_or(0);
+    keys.chunks_exact_mut(width.max(1))
+        .nth(index)
+        .unwrap_or_default()
+}
+
+/// Writes a key in two parts to the front of `to`; `None`, and counted, where it does not fit.
+fn join<'k>(to: &'k mut [u8], first: &str, second: &str, stats: &mut Stats) -> Option<&'k str> {
+    let len = first.len().saturating_add(second.len());
+    let whole = to.get_mut(..len);
+    let halves = whole.and_then(|whole| whole.split_at_mut_checked(first.len()));
+    let Some((front, back)) = halves else {
+        count(&mut stats.bad_key);
+        return None;
+    };
+    copy(front, first.as_bytes());
+    copy(back, second.as_bytes());
+    core::str::from_utf8(to.get(..len)?).ok()
+}
+
+/// The index of an entry.
+pub(super) fn find(
+    foreign: &[Option<Foreign>],
+    id: u32,
+    is: impl Fn(Kind) -> bool,
+) -> Option<usize> {
+    let same = |slot: &Option<Foreign>| {
+        slot.as_ref()
+            .is_some_and(|entry| entry.id == id && is(entry.kind))
+    };
+    // Peers count up, so an entry is most likely where its number says.
+    let hint = (id as usize).checked_rem(foreign.len()).unwrap_or(0);
+    if foreign.get(hint).is_some_and(same) {
+        return Some(hint);
+    }
+    foreign.iter().position(same)
+}
+
+impl<K: AsRef<str>> All<'_, K> {
+    /// Enters what the peer declares. `false`: there is no room for it, or its key is too long.
+    pub(super) fn enter(&mut self, kind: Kind, id: u32, key: &str) -> bool {
+        let rows = self.foreign.len();
+        let hint = (id as usize).checked_rem(rows).unwrap_or(0);
+        let is_free = |slot: &Option<Foreign>| slot.is_none();
+        let index = match self.foreign.get(hint) {
+            Some(None) => Some(hint),
+            _ => self.foreign.iter().position(is_free),
+        };
+        let Some(index) = index else { return false };
+        let Some(room) = row_mut(self.keys, rows, index).get_mut(..key.len()) else {
+            return false;
+        };
+        copy(room, key.as_bytes());
+        if let Some(slot) = self.foreign.get_mut(index) {
+            let len = key.len();
+            *slot = Some(Foreign { kind, id, len });
+        }
+        true
+    }
+}
+
+impl<'t, K: AsRef<str>> Shared<'t, K> {
+    /// How many subscribers of the peer take what is published on `key`.
+    pub(super) fn hearers(self, key: &KeyExpr<'_>) -> u16 {
+        let mut count = 0u16;
+        for (index, entry) in self.foreign.iter().enumerate() {
+            let Some(entry) = entry else { continue };
+            if entry.kind == Kind::Subscriber {
+                let theirs = text(self.keys, self.foreign.len(), index, entry.len);
+                if key.intersects(KeyExpr::unchecked(theirs)) {
+                    count = count.saturating_add(1);
+                }
+            }
+        }
+        count
+    }
+
+    /// What the number of a declared key stands for; `None`: nobody has declared it.
+    fn scope(self, key: &WireExpr<'_>) -> Option<&'t str> {
+        if key.scope == 0 {
+            return Some("");
+        }
+        if key.of_sender {
+            let index = find(self.foreign, u32::from(key.scope), |kind| kind == Kind::Key)?;
+            let len = self.foreign.get(index)?.as_ref()?.len;
+            return Some(text(self.keys, self.foreign.len(), index, len));
+        }
+        let (sort, index) = of_number(key.scope)?;
+        let own = match sort {
+            Sort::Publisher => self.publishers.get(index)?.as_ref()?.key.as_ref(),
+            Sort::Subscriber => self.subscribers.get(index)?.as_ref()?.key.as_ref(),
+            Sort::Queryable => self.queryables.get(index)?.as_ref()?.key.as_ref(),
+        };
+        Some(parts(sort, own).0)
+    }
+
+    /// The whole key of a message: it borrows from the message or from the tables, or is put
+    /// together in `scratch`. `None`, and counted, where it is not known or does not fit.
+    pub(super) fn resolve(
+        self,
+        key: &WireExpr<'t>,
+        scratch: &'t mut [u8],
+        stats: &mut Stats,
+    ) -> Option<&'t str> {
+        let Some(prefix) = self.scope(key) else {
+            count(&mut stats.unknown_key);
+            return None;
+        };
+        if key.suffix.is_empty() {
+            return Some(prefix);
+        }
+        if prefix.is_empty() {
+            return Some(key.suffix);
+        }
+        join(scratch, prefix, key.suffix, stats)
+    }
+
+    /// As [`Shared::resolve`], but always put together in `scratch`, so that the tables are free to
+    /// change.
+    pub(super) fn copy<'s>(
+        self,
+        key: &WireExpr<'_>,
+        scratch: &'s mut [u8],
+        stats: &mut Stats,
+    ) -> Option<&'s str> {
+        let Some(prefix) = self.scope(key) else {
+            count(&mut stats.unknown_key);
+            return None;
+        };
+        join(scratch, prefix, key.suffix, stats)
+    }
+}
+
+/// The key in a row, which was a string when it was written.
+pub(super) fn text(keys: &[u8], rows: usize, index: usize, len: usize) -> &str {
+    let bytes = row(keys, rows, index).get(..len).unwrap_or_default();
+    core::str::from_utf8(bytes).unwrap_or_default()
+}

@@ -1,0 +1,371 @@
+//! What leaves: batches, frames, fragments, and their sequence numbers.
+//!
+//! The place of the link is the batch under construction. It holds one frame with network messages,
+//! or transport messages, never both: Zenoh-Pico 1.9 reads no other batch.
+
+use crate::link::{SendError, Tx};
+use crate::pubsub::codec::{Priority, Writer, transport};
+use crate::time::Instant;
+
+use super::agreed::{Agreed, Channel};
+
+/// Why a message was not sent, or not yet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Refused {
+    /// No place is free.
+    Full,
+    /// The link took the first fragments, and is full now; the same message must go on.
+    Cut,
+    /// Larger than the configured bound.
+    TooLarge,
+    /// The link is gone.
+    Closed,
+}
+
+impl From<SendError> for Refused {
+    fn from(error: SendError) -> Self {
+        match error {
+            SendError::Full => Refused::Full,
+            SendError::TooLarge => Refused::TooLarge,
+            SendError::Closed => Refused::Closed,
+        }
+    }
+}
+
+/// Bytes of the largest transport message, with a cookie of any router.
+const HANDSHAKE: usize = 512;
+
+/// A message of which some fragments have left.
+#[derive(Clone, Copy, Debug)]
+struct Cut {
+    channel: Channel,
+    /// Bytes of it that have left.
+    offset: usize,
+    /// All its bytes, to know it again.
+    total: usize,
+}
+
+/// How a message is to be sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct How {
+    pub channel: Channel,
+    /// The batch is kept for others to follow.
+    pub wait: bool,
+    /// In one batch, or not at all.
+    pub whole: bool,
+}
+
+impl How {
+    /// What the session itself says: reliable, and with what follows it.
+    pub(super) const CONTROL: How = How {
+        channel: Channel::Reliable,
+        wait: true,
+        whole: false,
+    };
+}
+
+#[derive(Debug)]
+pub(super) struct Out {
+    /// How far the place is written; 0 where no batch is under construction.
+    at: usize,
+    /// Of its frame.
+    channel: Channel,
+    /// When its first message was written.
+    since: Instant,
+    /// The next sequence number of each channel.
+    sn: [u32; 2],
+    cut: Option<Cut>,
+    /// When something left last.
+    pub(super) left: Instant,
+    /// Messages of more bytes are refused.
+    largest: usize,
+}
+
+impl Out {
+    pub(super) const fn new(largest: usize) -> Self {
+        Out {
+            at: 0,
+            channel: Channel::Reliable,
+            since: Instant::FAR,
+            sn: [0; 2],
+            cut: None,
+            left: Instant::START,
+            largest,
+        }
+    }
+
+    /// Begins anew on another link. A place of the link before is not touched any more.
+    pub(super) fn reset(&mut self, sn: u32, now: Instant) {
+        self.at = 0;
+        self.since = Instant::FAR;
+        self.sn = [sn; 2];
+        self.cut = None;
+        self.left = now;
+    }
+
+    /// When the first message of the batch under construction was written; `FAR` without one.
+    #[inline]
+    pub(super) fn since(&self) -> Instant {
+        self.since
+    }
+
+    /// Writes one network message into the batch.
+    ///
+    /// `message` may be called several times, with windows onto what it writes.
+    #[inline]
+    pub(super) fn send<X: Tx + ?Sized>(
+        &mut self,
+        tx: &mut X,
+        agreed: &Agreed,
+        how: How,
+        now: Instant,
+        mut message: impl FnMut(&mut Writer<'_>),
+    ) -> Result<(), Refused> {
+        if self.at != 0 && self.channel == how.channel {
+            // The common case: there is a frame of this channel, and room behind it.
+            let place = tx.place(agreed.limit)?;
+            let place = place.get_mut(..agreed.limit).ok_or(Refused::TooLarge)?;
+            let mut writer = Writer::behind(place, self.at);
+            message(&mut writer);
+            if let Some(len) = writer.finish() {
+                self.at = len;
+                if how.wait {
+                    return Ok(());
+                }
+                return self.flush(tx, agreed, now);
+            }
+        }
+        self.begin(tx, agreed, how, now, &mut message)
+    }
+
+    /// As [`Out::send`], with a new batch, and in fragments where one batch is not enough.
+    #[inline(never)]
+    fn begin<X: Tx + ?Sized>(
+        &mut self,
+        tx: &mut X,
+        agreed: &Agreed,
+        how: How,
+        now: Instant,
+        message: &mut dyn FnMut(&mut Writer<'_>),
+    ) -> Result<(), Refused> {
+        if let Some(cut) = self.cut.filter(|cut| cut.channel == how.channel) {
+            let mut writer = Writer::new(&mut []);
+            message(&mut writer);
+            if writer.total() == cut.total {
+                return self.fragments(tx, agreed, cut, now, message);
+            }
+            // What follows must not come between two fragments of the same channel.
+            return Err(Refused::Full);
+        }
+        let result = self.whole(tx, agreed, how, now, message);
+        if result.is_err() {
+            // What was committed before should not wait for what is refused.
+            tx.flush();
+        }
+        result
+    }
+
+    fn whole<X: Tx + ?Sized>(
+        &mut self,
+        tx: &mut X,
+        agreed: &Agreed,
+        how: How,
+        now: Instant,
+        message: &mut dyn FnMut(&mut Writer<'_>),
+    ) -> Result<(), Refused> {
+        self.commit(tx, agreed, now)?;
+        let place = tx.place(agreed.limit)?;
+        let place = place.get_mut(..agreed.limit).ok_or(Refused::TooLarge)?;
+        let mut writer = Writer::new(place);
+        transport::Frame {
+            reliable: how.channel == Channel::Reliable,
+            sn: self.next(how.channel),
+            priority: Priority::Data,
+        }
+        .encode(&mut writer);
+        let head = writer.total();
+        message(&mut writer);
+        let total = writer.total().saturating_sub(head);
+        if let Some(len) = writer.finish() {
+            self.at = len;
+            self.channel = how.channel;
+            self.since = now;
+            return if how.wait {
+                Ok(())
+            } else {
+                self.flush(tx, agreed, now)
+            };
+        }
+        if how.whole || total > self.largest {
+            tx.commit(0)?;
+            return Err(Refused::TooLarge);
+        }
+        let cut = Cut {
+            channel: how.channel,
+            offset: 0,
+            total,
+        };
+        self.fragments(tx, agreed, cut, now, message)
+    }
+
+    /// Sends the rest of a message in fragments, each written straight into the place it leaves
+    /// from.
+    fn fragments<X: Tx + ?Sized>(
+        &mut self,
+        tx: &mut X,
+        agreed: &Agreed,
+        mut cut: Cut,
+        now: Instant,
+        message: &mut dyn FnMut(&mut Writer<'_>),
+    ) -> Result<(), Refused> {
+        // What waits on the other channel goes first, so that the place is free.
+        self.commit(tx, agreed, now)?;
+        while cut.offset < cut.total {
+            let place = match tx.place(agreed.limit) {
+                Ok(place) => place.get_mut(..agreed.limit).ok_or(Refused::TooLarge)?,
+                Err(SendError::Full) if cut.offset > 0 => {
+                    self.cut = Some(cut);
+                    tx.flush();
+                    return Err(Refused::Cut);
+                }
+                Err(error) => return Err(error.into()),
+            };
+            let first = cut.offset == 0 && agreed.patch > 0;
+            let mut head = transport::Fragment {
+                reliable: cut.channel == Channel::Reliable,
+                more: true,
+                sn: self.next(cut.channel),
+                priority: Priority::Data,
+                first,
+                drop: false,
+                payload: &[],
+            };
+            let mut writer = Writer::new(place);
+            head.encode(&mut writer);
+            let at = writer.total();
+            let room = agreed.limit.saturating_sub(at);
+            let rest = cut.total.saturating_sub(cut.offset);
+            if rest <= room {
+                head.more = false;
+                let mut writer = Writer::new(place);
+                head.encode(&mut writer);
+            }
+            let len = rest.min(room);
+            let (_, body) = place.split_at_mut_checked(at).ok_or(Refused::TooLarge)?;
+            let mut writer = Writer::window(body, cut.offset);
+            message(&mut writer);
+            tx.commit(at.saturating_add(len))?;
+            self.advance(cut.channel, agreed);
+            self.left = now;
+            cut.offset = cut.offset.saturating_add(len.max(1));
+        }
+        self.cut = None;
+        tx.flush();
+        Ok(())
+    }
+
+    /// Gives up the message of which only some fragments have left, and tells the peer.
+    pub(super) fn abandon<X: Tx + ?Sized>(
+        &mut self,
+        tx: &mut X,
+        agreed: &Agreed,
+        now: Instant,
+    ) -> Result<(), Refused> {
+        let Some(cut) = self.cut else { return Ok(()) };
+        if agreed.patch == 0 {
+            // The next sequence number is left out: the gap makes the peer discard what it has.
+            self.advance(cut.channel, agreed);
+            self.cut = None;
+            return Ok(());
+        }
+        self.commit(tx, agreed, now)?;
+        let place = tx.place(agreed.limit)?;
+        let mut writer = Writer::new(place);
+        transport::Fragment {
+            reliable: cut.channel == Channel::Reliable,
+            more: true,
+            sn: self.next(cut.channel),
+            priority: Priority::Data,
+            first: false,
+            drop: true,
+            payload: &[],
+        }
+        .encode(&mut writer);
+        let len = writer.finish().ok_or(Refused::TooLarge)?;
+        tx.commit(len)?;
+        self.advance(cut.channel, agreed);
+        self.cut = None;
+        self.left = now;
+        tx.flush();
+        Ok(())
+    }
+
+    /// Sends transport messages, in a batch of their own.
+    pub(super) fn transport<X: Tx + ?Sized>(
+        &mut self,
+        tx: &mut X,
+        agreed: &Agreed,
+        now: Instant,
+        message: &dyn Fn(&mut Writer<'_>),
+    ) -> Result<(), Refused> {
+        self.commit(tx, agreed, now)?;
+        let place = tx.place(tx.mtu().min(HANDSHAKE))?;
+        let mut writer = Writer::new(place);
+        message(&mut writer);
+        let Some(len) = writer.finish() else {
+            tx.commit(0)?;
+            return Err(Refused::TooLarge);
+        };
+        tx.commit(len)?;
+        tx.flush();
+        self.left = now;
+        Ok(())
+    }
+
+    /// Sends the batch under construction, if there is one.
+    pub(super) fn commit<X: Tx + ?Sized>(
+        &mut self,
+        tx: &mut X,
+        agreed: &Agreed,
+        now: Instant,
+    ) -> Result<(), Refused> {
+        if self.at == 0 {
+            return Ok(());
+        }
+        let len = core::mem::take(&mut self.at);
+        self.since = Instant::FAR;
+        tx.commit(len)?;
+        self.advance(self.channel, agreed);
+        self.left = now;
+        Ok(())
+    }
+
+    /// [`Out::commit`], and what the link has batched leaves as well.
+    pub(super) fn flush<X: Tx + ?Sized>(
+        &mut self,
+        tx: &mut X,
+        agreed: &Agreed,
+        now: Instant,
+    ) -> Result<(), Refused> {
+        self.commit(tx, agreed, now)?;
+        tx.flush();
+        Ok(())
+    }
+
+    fn next(&self, channel: Channel) -> u32 {
+        let [reliable, best_effort] = self.sn;
+        match channel {
+            Channel::Reliable => reliable,
+            Channel::BestEffort => best_effort,
+        }
+    }
+
+    fn advance(&mut self, channel: Channel, agreed: &Agreed) {
+        let [reliable, best_effort] = &mut self.sn;
+        let sn = match channel {
+            Channel::Reliable => reliable,
+            Channel::BestEffort => best_effort,
+        };
+        *sn = sn.wrapping_add(1) & agreed.mask;
+    }
+}

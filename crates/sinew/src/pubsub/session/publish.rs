@@ -1,0 +1,356 @@
+//! Publishing: samples out.
+
+use crate::link::Tx;
+use crate::pubsub::codec::{Body, Push, Qos, WireExpr, Writer};
+use crate::pubsub::keyexpr::{KeyExpr, KeyExprError};
+use crate::time::Instant;
+
+use super::agreed::Channel;
+use super::out::{How, Refused};
+use super::own::{MOST, Owes, Sort, number};
+use super::stats::count;
+use super::{Phase, Session, Tables};
+
+/// How the samples of a publisher are sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PublisherOptions {
+    /// Priority; whether a full link drops a sample or lets the publisher wait; whether a sample
+    /// leaves at once, also where others are batched.
+    pub qos: Qos,
+    /// On the reliable channel. On links that lose, this says only which numbers are counted.
+    pub reliable: bool,
+    /// Ask the router who subscribes, and send nothing while nobody does. Between peers this is so
+    /// without asking. Needs tables that listen ([`Tables::LISTENS`]); without them it has no
+    /// effect.
+    pub filter: bool,
+}
+
+impl Default for PublisherOptions {
+    fn default() -> Self {
+        PublisherOptions::DEFAULT
+    }
+}
+
+impl PublisherOptions {
+    /// Priority data, dropped where the link is full, batched, reliable, unfiltered.
+    pub const DEFAULT: PublisherOptions = PublisherOptions {
+        qos: Qos::DEFAULT,
+        reliable: true,
+        filter: false,
+    };
+}
+
+/// A publisher in the tables.
+#[derive(Debug)]
+pub struct Publisher<K> {
+    pub(super) key: K,
+    pub(super) options: PublisherOptions,
+    pub(super) owes: Owes,
+    /// Subscribers of the peer that take its samples.
+    pub(super) heard: u16,
+    /// The peer has said who subscribes.
+    pub(super) known: bool,
+}
+
+/// A publisher as the application holds it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub struct PublisherId(pub(super) u16);
+
+/// Why something with a key could not be entered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DeclareError {
+    /// The key is no key expression.
+    Key(KeyExprError),
+    /// The table is full. Withdraw one, or give the session larger tables.
+    NoRoom,
+}
+
+impl core::fmt::Display for DeclareError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            DeclareError::Key(error) => error.fmt(f),
+            DeclareError::NoRoom => {
+                f.write_str("the table is full: withdraw one, or give the session larger tables")
+            }
+        }
+    }
+}
+
+impl core::error::Error for DeclareError {}
+
+/// What became of a sample.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Put {
+    /// It is on its way, or in the batch, and somebody there subscribes to it.
+    Heard,
+    /// It is on its way, or in the batch; whether somebody subscribes is not known.
+    Sent,
+    /// Nobody there subscribes to it, so it was not sent.
+    Unheard,
+    /// The link is full and the publisher's policy is to drop, so it was not sent.
+    Dropped,
+}
+
+/// Why a sample was not sent, or not yet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PutError {
+    /// The link is full: wait for a place, then put it again. Only where the policy is to block, or
+    /// the declaration of the key has to go first.
+    Full,
+    /// The link took a part of it: wait for a place, then put the *same* sample again, which goes on
+    /// where it was; or give it up with [`Session::abandon`]. Nothing else of this reliability
+    /// is sent until then.
+    Cut,
+    /// Larger than [`Config::largest`](super::Config::largest).
+    TooLarge,
+    /// There is no session now. It may come back: see [`Session::state`].
+    NotOpen,
+    /// There is no such publisher, or no more; or the query to answer has ended.
+    NoSuch,
+    /// A queryable whose own key has wildcards must say which key its reply is about.
+    KeyNeeded,
+}
+
+impl core::fmt::Display for PutError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            PutError::Full => "the link is full: put it again when there is a place",
+            PutError::Cut => "a part of it has left: put the same again when there is a place",
+            PutError::TooLarge => {
+                "it is larger than the bound of this session: send it in parts, or configure more"
+            }
+            PutError::NotOpen => "there is no session now: it is being opened, or was closed",
+            PutError::NoSuch => "it was withdrawn, or has ended",
+            PutError::KeyNeeded => {
+                "the queryable's key has wildcards: say which key the reply is about"
+            }
+        })
+    }
+}
+
+impl core::error::Error for PutError {}
+
+impl From<Refused> for PutError {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Full => PutError::Full,
+            Refused::Cut => PutError::Cut,
+            Refused::TooLarge => PutError::TooLarge,
+            Refused::Closed => PutError::NotOpen,
+        }
+    }
+}
+
+impl<T: Tables> Session<T> {
+    /// Enters a publisher on `key`. The peer is told of it by [`Session::poll`], again after every
+    /// reconnect.
+    pub fn publisher(
+        &mut self,
+        key: T::Key,
+        options: PublisherOptions,
+    ) -> Result<PublisherId, DeclareError> {
+        let expr = KeyExpr::new(key.as_ref()).map_err(DeclareError::Key)?;
+        let mut heard = 0;
+        let all = self.tables.all();
+        if T::LISTENS {
+            heard = all.tables().hearers(&expr);
+        }
+        let free = |(_, slot): &(usize, &mut Option<_>)| slot.is_none();
+        let slots = all.publishers.iter_mut().take(MOST);
+        let (index, slot) = slots.enumerate().find(free).ok_or(DeclareError::NoRoom)?;
+        *slot = Some(Publisher {
+            key,
+            options,
+            owes: Owes::Key,
+            heard,
+            known: self.known.told,
+        });
+        self.owed = true;
+        Ok(PublisherId(index as u16))
+    }
+
+    /// Ends a publisher.
+    pub fn withdraw_publisher(&mut self, id: PublisherId) {
+        let slot = self.tables.all().publishers.get_mut(usize::from(id.0));
+        if let Some(slot) = slot {
+            super::declare::withdraw(slot, |publisher| &mut publisher.owes);
+            self.owed = true;
+        }
+    }
+
+    /// Whether somebody there subscribes to what the publisher sends; `None` where that is not
+    /// known: no filter was asked for, or the answer is not there yet.
+    pub fn is_heard(&mut self, id: PublisherId) -> Option<bool> {
+        let overflowed = self.known.overflowed;
+        let publisher = self
+            .tables
+            .all()
+            .publishers
+            .get(usize::from(id.0))?
+            .as_ref()?;
+        (publisher.known && !overflowed).then_some(publisher.heard > 0)
+    }
+
+    /// Publishes `payload`, without options.
+    #[inline]
+    pub fn put<X: Tx + ?Sized>(
+        &mut self,
+        tx: &mut X,
+        id: PublisherId,
+        payload: &[u8],
+        now: Instant,
+    ) -> Result<Put, PutError> {
+        self.publish(tx, id, &Body::put(payload), now)
+    }
+
+    /// Publishes a sample with all its options: a value, or that the key is deleted.
+    #[inline]
+    pub fn publish<X: Tx + ?Sized>(
+        &mut self,
+        tx: &mut X,
+        id: PublisherId,
+        body: &Body<'_>,
+        now: Instant,
+    ) -> Result<Put, PutError> {
+        self.push(tx, id, now, false, |key, qos, writer| {
+            Push {
+                key,
+                qos,
+                body: *body,
+            }
+            .encode(writer);
+        })
+    }
+
+    /// Publishes a payload of `len` bytes that `fill` writes straight into the batch. It is called at
+    /// most once, and only where there is room: a sample that does not fit one batch is
+    /// [`PutError::TooLarge`].
+    pub fn put_with<X: Tx + ?Sized>(
+        &mut self,
+        tx: &mut X,
+        id: PublisherId,
+        len: usize,
+        now: Instant,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> Result<Put, PutError> {
+        let mut fill = Some(fill);
+        self.push(tx, id, now, true, |key, qos, writer| {
+            Push {
+                key,
+                qos,
+                body: Body::put(&[]),
+            }
+            .encode_head(writer, len);
+            if let Some(room) = writer.room(len)
+                && let Some(fill) = fill.take()
+            {
+                fill(room);
+            }
+        })
+    }
+
+    /// Publishes on a key that is not declared: for what is sent once. The key is written out.
+    pub fn publish_on<X: Tx + ?Sized>(
+        &mut self,
+        tx: &mut X,
+        key: KeyExpr<'_>,
+        options: PublisherOptions,
+        body: &Body<'_>,
+        now: Instant,
+    ) -> Result<Put, PutError> {
+        if self.phase != Phase::Open {
+            return Err(PutError::NotOpen);
+        }
+        let mut sent = Put::Sent;
+        if T::LISTENS && self.known.told && !self.known.overflowed {
+            if self.tables.all().tables().hearers(&key) == 0 {
+                return Ok(Put::Unheard);
+            }
+            sent = Put::Heard;
+        }
+        let push = Push {
+            key: WireExpr::text(key.as_str()),
+            qos: options.qos,
+            body: *body,
+        };
+        let how = options.how(self.batching, false);
+        let result = self
+            .out
+            .send(tx, &self.agreed, how, now, |writer| push.encode(writer));
+        self.became(result, options.qos, sent)
+    }
+
+    /// Gives up the sample of which only a part has left ([`PutError::Cut`]), and tells the peer.
+    pub fn abandon<X: Tx + ?Sized>(&mut self, tx: &mut X, now: Instant) -> Result<(), PutError> {
+        Ok(self.out.abandon(tx, &self.agreed, now)?)
+    }
+
+    /// Everything that is waiting in the batch leaves now.
+    pub fn flush<X: Tx + ?Sized>(&mut self, tx: &mut X, now: Instant) -> Result<(), PutError> {
+        Ok(self.out.flush(tx, &self.agreed, now)?)
+    }
+
+    #[inline]
+    fn push<X: Tx + ?Sized>(
+        &mut self,
+        tx: &mut X,
+        id: PublisherId,
+        now: Instant,
+        whole: bool,
+        mut message: impl FnMut(WireExpr<'static>, Qos, &mut Writer<'_>),
+    ) -> Result<Put, PutError> {
+        if self.phase != Phase::Open {
+            return Err(PutError::NotOpen);
+        }
+        if self.owed {
+            // The key goes first.
+            self.declare(tx, now)?;
+        }
+        let slot = self.tables.all().publishers.get(usize::from(id.0));
+        let publisher = slot.and_then(Option::as_ref).ok_or(PutError::NoSuch)?;
+        let options = publisher.options;
+        let sent = match publisher.known && !self.known.overflowed {
+            true if publisher.heard == 0 => return Ok(Put::Unheard),
+            true => Put::Heard,
+            false => Put::Sent,
+        };
+        let key = WireExpr::declared(number(Sort::Publisher, usize::from(id.0)), true);
+        let how = options.how(self.batching, whole);
+        let result = self.out.send(tx, &self.agreed, how, now, |writer| {
+            message(key, options.qos, writer);
+        });
+        self.became(result, options.qos, sent)
+    }
+
+    #[inline]
+    fn became(
+        &mut self,
+        result: Result<(), Refused>,
+        qos: Qos,
+        sent: Put,
+    ) -> Result<Put, PutError> {
+        match result {
+            Ok(()) => Ok(sent),
+            Err(Refused::Full) if !qos.is_blocking() => {
+                count(&mut self.stats.dropped);
+                Ok(Put::Dropped)
+            }
+            Err(refused) => Err(refused.into()),
+        }
+    }
+}
+
+impl PublisherOptions {
+    #[inline]
+    fn how(&self, batching: u64, whole: bool) -> How {
+        How {
+            channel: if self.reliable {
+                Channel::Reliable
+            } else {
+                Channel::BestEffort
+            },
+            wait: batching != 0 && !self.qos.is_express(),
+            whole,
+        }
+    }
+}

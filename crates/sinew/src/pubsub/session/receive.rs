@@ -1,0 +1,335 @@
+//! One packet, message by message.
+
+use crate::link::Tx;
+use crate::pubsub::codec::{
+    CodecError, Declare, Interest, Oam, Priority, Push, Reader, Request, Response, ResponseFinal,
+    id_of, network, transport,
+};
+use crate::time::Instant;
+
+use super::agreed::Agreed;
+use super::event::{Closed, Event, Step};
+use super::incoming::Incoming;
+use super::out::{Out, Refused};
+use super::stats::{Stats, count};
+use super::tables::All;
+use super::{Known, Phase, Session, Tables};
+
+/// Why a transport message was not handled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Trouble {
+    /// No place for the answer.
+    Full,
+    /// This ends the session.
+    End(Closed),
+}
+
+impl From<CodecError> for Trouble {
+    fn from(_: CodecError) -> Self {
+        Trouble::End(Closed::Malformed)
+    }
+}
+
+impl From<Refused> for Trouble {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Full | Refused::Cut => Trouble::Full,
+            Refused::TooLarge => Trouble::End(Closed::Refused),
+            Refused::Closed => Trouble::End(Closed::Link),
+        }
+    }
+}
+
+/// Where the message that is being handled stands.
+pub(super) struct Spot<'s> {
+    incoming: &'s mut Incoming,
+    /// Bytes of the message.
+    len: usize,
+    /// It was put together from fragments.
+    assembled: bool,
+}
+
+impl Spot<'_> {
+    /// The first entity to look at for this message.
+    pub(super) fn entity(&self) -> usize {
+        self.incoming.entity
+    }
+
+    pub(super) fn reliable(&self) -> bool {
+        self.incoming.reliable
+    }
+
+    /// The message is handled.
+    pub(super) fn next<'e>(self) -> Step<'e> {
+        self.stay(None);
+        Step::More
+    }
+
+    /// The message is handled, or there is more to it for entities behind this one.
+    pub(super) fn stay(self, behind: Option<usize>) {
+        let incoming = self.incoming;
+        if let Some(index) = behind {
+            incoming.entity = index.saturating_add(1);
+            return;
+        }
+        incoming.entity = 0;
+        if self.assembled {
+            incoming.assembly.whole = None;
+        } else {
+            incoming.at = incoming.at.saturating_add(self.len);
+        }
+    }
+}
+
+/// What handling one network message needs.
+pub(super) struct Cx<'s, K> {
+    pub all: All<'s, K>,
+    pub place: Spot<'s>,
+    pub stats: &'s mut Stats,
+    pub out: &'s mut Out,
+    pub agreed: &'s Agreed,
+    pub known: &'s mut Known,
+    pub owed: &'s mut bool,
+    pub now: Instant,
+}
+
+impl<T: Tables> Session<T> {
+    /// Handles one message of a packet that has arrived. Call it again with the same packet until it is
+    /// [`Step::Done`], then release the packet.
+    ///
+    /// A call handles one message of it, and looks at every entry of the tables at most twice.
+    pub fn receive<'s, X: Tx + ?Sized>(
+        &'s mut self,
+        packet: &'s [u8],
+        tx: &mut X,
+        now: Instant,
+    ) -> Step<'s> {
+        if let Some(reason) = self.broken.take() {
+            return Step::Event(self.end(tx, reason, now));
+        }
+        if let Some(len) = self.incoming.assembly.whole.filter(|_| T::ASSEMBLES) {
+            return self.assembled(len, tx, now);
+        }
+        let rest = packet.get(self.incoming.at..).unwrap_or_default();
+        let mut reader = Reader::new(rest);
+        let Ok(header) = reader.byte() else {
+            self.incoming.finish();
+            return Step::Done;
+        };
+        if network::is_network(header) {
+            if self.incoming.frame.is_none() {
+                self.broken = Some(Closed::Malformed);
+                return Step::More;
+            }
+            return self.network(None, rest, tx, now);
+        }
+        match self.transport(header, &mut reader, tx, now) {
+            Ok(event) => {
+                let read = rest.len().saturating_sub(reader.len());
+                self.incoming.at = self.incoming.at.saturating_add(read);
+                event.map_or(Step::More, Step::Event)
+            }
+            Err(Trouble::Full) => Step::Full,
+            Err(Trouble::End(reason)) => {
+                self.incoming.skip();
+                Step::Event(self.end(tx, reason, now))
+            }
+        }
+    }
+
+    fn transport<X: Tx + ?Sized>(
+        &mut self,
+        header: u8,
+        reader: &mut Reader<'_>,
+        tx: &mut X,
+        now: Instant,
+    ) -> Result<Option<Event<'static>>, Trouble> {
+        self.incoming.frame = None;
+        let open = self.phase == Phase::Open;
+        if open {
+            self.heard = now;
+        }
+        match id_of(header) {
+            transport::FRAME if open => {
+                let frame = transport::Frame::decode(header, reader)?;
+                // Priorities of frames were not agreed on (section 4.3).
+                if frame.priority != Priority::Data {
+                    return Err(Trouble::End(Closed::Malformed));
+                }
+                if self.take(frame.reliable, frame.sn)? && T::ASSEMBLES {
+                    self.incoming
+                        .assembly
+                        .framed(frame.reliable, &mut self.stats);
+                }
+                Ok(None)
+            }
+            transport::FRAGMENT if open => {
+                let fragment = transport::Fragment::decode(header, reader)?;
+                if fragment.priority != Priority::Data {
+                    return Err(Trouble::End(Closed::Malformed));
+                }
+                if self.take(fragment.reliable, fragment.sn)? {
+                    if T::ASSEMBLES {
+                        let buffer = self.tables.all().fragments;
+                        let (agreed, stats) = (&self.agreed, &mut self.stats);
+                        self.incoming.assembly.add(&fragment, buffer, agreed, stats);
+                    } else if !fragment.more {
+                        count(&mut self.stats.too_large);
+                    }
+                }
+                self.incoming.frame = None;
+                Ok(None)
+            }
+            transport::KEEP_ALIVE => {
+                transport::KeepAlive::decode(header, reader)?;
+                Ok(None)
+            }
+            transport::CLOSE => {
+                let close = transport::Close::decode(header, reader)?;
+                self.incoming.skip();
+                Ok(self.closed_by_peer(close.reason, now))
+            }
+            transport::INIT => {
+                let init = transport::Init::decode(header, reader)?;
+                self.init(&init, tx, now)
+            }
+            transport::OPEN => {
+                let open = transport::Open::decode(header, reader)?;
+                self.opening(&open, tx, now)
+            }
+            transport::OAM => {
+                Oam::decode(header, reader)?;
+                Ok(None)
+            }
+            // What is for an open session can overtake the end of the handshake on links that lose.
+            transport::FRAME | transport::FRAGMENT | transport::JOIN => {
+                count(&mut self.stats.unexpected);
+                self.incoming.skip();
+                Ok(None)
+            }
+            _ => Err(Trouble::End(Closed::Malformed)),
+        }
+    }
+
+    /// Takes the number of a frame or a fragment.
+    fn take(&mut self, reliable: bool, sn: u32) -> Result<bool, Trouble> {
+        let taken = self
+            .incoming
+            .take(reliable, sn, &self.agreed, &mut self.stats);
+        self.incoming.frame = taken;
+        self.incoming.reliable = reliable;
+        taken.ok_or(Trouble::End(Closed::Malformed))
+    }
+
+    /// Handles a message that was put together.
+    fn assembled<'s, X: Tx + ?Sized>(
+        &'s mut self,
+        len: usize,
+        tx: &mut X,
+        now: Instant,
+    ) -> Step<'s> {
+        self.network(Some(len), &[], tx, now)
+    }
+
+    /// Handles one network message: that of `assembled` bytes among the fragments, or the first of
+    /// `rest`.
+    fn network<'s, X: Tx + ?Sized>(
+        &'s mut self,
+        assembled: Option<usize>,
+        rest: &'s [u8],
+        tx: &mut X,
+        now: Instant,
+    ) -> Step<'s> {
+        let mut all = self.tables.all();
+        let bytes = match assembled {
+            Some(len) => core::mem::take(&mut all.fragments)
+                .get(..len)
+                .unwrap_or_default(),
+            None => rest,
+        };
+        let skipped = assembled.is_none() && self.incoming.frame == Some(false);
+        let cx = Cx {
+            all,
+            place: Spot {
+                incoming: &mut self.incoming,
+                len: bytes.len(),
+                assembled: assembled.is_some(),
+            },
+            stats: &mut self.stats,
+            out: &mut self.out,
+            agreed: &self.agreed,
+            known: &mut self.known,
+            owed: &mut self.owed,
+            now,
+        };
+        match message::<T, X>(cx, bytes, skipped, tx) {
+            Ok(step) => step,
+            Err(_) => {
+                self.broken = Some(Closed::Malformed);
+                Step::More
+            }
+        }
+    }
+}
+
+/// Reads one network message, and handles it unless it is `skipped`.
+fn message<'s, T: Tables, X: Tx + ?Sized>(
+    mut cx: Cx<'s, T::Key>,
+    bytes: &'s [u8],
+    skipped: bool,
+    tx: &mut X,
+) -> Result<Step<'s>, CodecError> {
+    let mut reader = Reader::new(bytes);
+    let header = reader.byte()?;
+    // Sets how long the message is, once it is read.
+    macro_rules! read {
+        ($message:ty) => {{
+            let message = <$message>::decode(header, &mut reader)?;
+            cx.place.len = bytes.len().saturating_sub(reader.len());
+            if skipped {
+                return Ok(cx.place.next());
+            }
+            message
+        }};
+    }
+    count(&mut cx.stats.messages);
+    Ok(match id_of(header) {
+        network::PUSH if T::SUBSCRIBES => {
+            let push = read!(Push<'s>);
+            cx.push(push)
+        }
+        network::DECLARE if T::LISTENS => {
+            let declare = read!(Declare<'s>);
+            cx.declared(&declare)
+        }
+        network::INTEREST if T::LISTENS => {
+            let interest = read!(Interest<'s>);
+            cx.interest(&interest, tx)
+        }
+        network::REQUEST if T::ANSWERS => {
+            let request = read!(Request<'s>);
+            cx.request(request, tx)
+        }
+        network::RESPONSE if T::ASKS => {
+            let response = read!(Response<'s>);
+            cx.response(response)
+        }
+        network::RESPONSE_FINAL if T::ASKS => {
+            let end = read!(ResponseFinal);
+            cx.response_final(&end)
+        }
+        network::OAM => {
+            read!(Oam<'s>);
+            cx.place.next()
+        }
+        // Nothing that this session can have asked for. What it is not able to read has no end, so the
+        // rest of the packet goes with it.
+        _ => {
+            count(&mut cx.stats.unexpected);
+            let place = cx.place;
+            place.incoming.skip();
+            place.incoming.assembly.whole = None;
+            Step::More
+        }
+    })
+}

@@ -1,0 +1,125 @@
+//! Subscribing: samples in.
+
+use crate::pubsub::codec::{Body, Push, Qos};
+use crate::pubsub::keyexpr::KeyExpr;
+
+use super::event::{Event, Step};
+use super::own::{MOST, Owes};
+use super::publish::DeclareError;
+use super::receive::Cx;
+use super::stats::count;
+use super::{Session, Tables};
+
+/// A subscriber in the tables.
+#[derive(Debug)]
+pub struct Subscriber<K> {
+    pub(super) key: K,
+    pub(super) owes: Owes,
+}
+
+/// A subscriber as the application holds it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub struct SubscriberId(pub(super) u16);
+
+/// A sample that has arrived. It borrows from the packet and from the session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sample<'s> {
+    /// Its key.
+    pub key: &'s str,
+    /// How its publisher sent it.
+    pub qos: Qos,
+    /// On the reliable channel.
+    pub reliable: bool,
+    /// The value, or that the key is deleted, with what comes along.
+    pub body: Body<'s>,
+}
+
+impl<T: Tables> Session<T> {
+    /// Enters a subscriber to `key`. The peer is told of it by [`Session::poll`], again after every
+    /// reconnect.
+    pub fn subscriber(&mut self, key: T::Key) -> Result<SubscriberId, DeclareError> {
+        KeyExpr::new(key.as_ref()).map_err(DeclareError::Key)?;
+        let slots = self.tables.all().subscribers.iter_mut().take(MOST);
+        let mut free = slots.enumerate().filter(|(_, slot)| slot.is_none());
+        let (index, slot) = free.next().ok_or(DeclareError::NoRoom)?;
+        let owes = Owes::Key;
+        *slot = Some(Subscriber { key, owes });
+        self.owed = true;
+        Ok(SubscriberId(index as u16))
+    }
+
+    /// Ends a subscriber. What is on its way is not delivered any more.
+    pub fn withdraw_subscriber(&mut self, id: SubscriberId) {
+        let slot = self.tables.all().subscribers.get_mut(usize::from(id.0));
+        if let Some(slot) = slot {
+            super::declare::withdraw(slot, |subscriber| &mut subscriber.owes);
+            self.owed = true;
+        }
+    }
+}
+
+/// Those entries from `from` on whose key intersects `key`: the first, and whether there are more.
+pub(super) fn matching<'e, E: 'e>(
+    entries: impl Iterator<Item = &'e Option<E>>,
+    from: usize,
+    key: &str,
+    of: impl Fn(&E) -> Option<&str>,
+) -> Result<Option<(usize, bool)>, BadKey> {
+    let mut checked = None;
+    let mut first = None;
+    for (index, entry) in entries.enumerate().skip(from) {
+        let Some(own) = entry.as_ref().and_then(&of) else {
+            continue;
+        };
+        // Most keys are simply the one subscribed to; it was checked when it was entered.
+        if own != key {
+            let expr = match checked {
+                Some(expr) => expr,
+                None => *checked.insert(KeyExpr::new(key).map_err(|_| BadKey)?),
+            };
+            if !KeyExpr::unchecked(own).intersects(expr) {
+                continue;
+            }
+        }
+        match first {
+            None => first = Some(index),
+            Some(index) => return Ok(Some((index, true))),
+        }
+    }
+    Ok(first.map(|index| (index, false)))
+}
+
+/// What arrived as a key is none.
+pub(super) struct BadKey;
+
+impl<'s, K: AsRef<str>> Cx<'s, K> {
+    /// A sample: an event for each subscriber that it is for, one a step.
+    pub(super) fn push(self, push: Push<'s>) -> Step<'s> {
+        let (tables, scratch, _) = self.all.share();
+        let Some(key) = tables.resolve(&push.key, scratch, self.stats) else {
+            return self.place.next();
+        };
+        let found = matching(
+            tables.subscribers.iter(),
+            self.place.entity(),
+            key,
+            |subscriber| (subscriber.owes != Owes::Withdrawal).then(|| subscriber.key.as_ref()),
+        );
+        let Ok(found) = found else {
+            count(&mut self.stats.bad_key);
+            return self.place.next();
+        };
+        let Some((index, more)) = found else {
+            return self.place.next();
+        };
+        let sample = Sample {
+            key,
+            qos: push.qos,
+            reliable: self.place.reliable(),
+            body: push.body,
+        };
+        let subscriber = SubscriberId(index as u16);
+        self.place.stay(more.then_some(index));
+        Step::Event(Event::Sample { subscriber, sample })
+    }
+}
