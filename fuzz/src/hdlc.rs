@@ -10,10 +10,11 @@ pub fn hdlc(data: &[u8]) {
     let Some((&choice, stream)) = data.split_first() else {
         return;
     };
-    let framing = match choice % 4 {
-        0 | 1 => Framing::HDLC,
-        2 => Framing::Cobs,
-        _ => Framing::Length,
+    let framing = match choice % 8 {
+        2 | 6 => Framing::Cobs,
+        3 => Framing::Length,
+        7 => Framing::Zenoh,
+        _ => Framing::HDLC,
     };
     let whole = receive(framing, stream, stream.len());
     let chunked = receive(framing, stream, usize::from(choice / 4) + 1);
@@ -24,7 +25,7 @@ pub fn hdlc(data: &[u8]) {
         let (again, _) = receive(framing, &encoded(framing, packet), usize::MAX);
         assert_eq!(again.as_slice(), std::slice::from_ref(packet));
     }
-    if framing != Framing::Length {
+    if framing.width().is_none() {
         let mut behind = stream.to_vec();
         behind.extend(encoded(framing, b"~good}"));
         let (packets, _) = receive(framing, &behind, usize::MAX);

@@ -16,7 +16,7 @@ pub struct At {
     /// The channel id of the calls [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     channel: Option<u32>,
-    /// The framing on a byte stream: hdlc, len or cobs [default: hdlc]
+    /// The framing on a byte stream: hdlc, len, cobs or zenoh [default: hdlc]
     #[arg(long, value_parser = framing)]
     frame: Option<Framing>,
     /// The largest packet in bytes, 64 to 4096 [default: 1024]
@@ -25,7 +25,7 @@ pub struct At {
 }
 
 fn framing(name: &str) -> Result<Framing, &'static str> {
-    Framing::from_name(name).ok_or("the framings are hdlc, len and cobs")
+    Framing::from_name(name).ok_or("the framings are hdlc, len, cobs and zenoh")
 }
 
 fn mtu() -> RangedU64ValueParser<usize> {

@@ -7,9 +7,9 @@
 //!
 //! | option | for | default |
 //! |---|---|---|
-//! | `frame=hdlc`, `len` or `cobs` | byte streams: tcp, unix, serial, exec, stdio | `hdlc` |
+//! | `frame=hdlc`, `len`, `cobs` or `zenoh` | byte streams: tcp, unix, serial, exec, stdio | `hdlc`; [`Use`] |
 //! | `channel=N` | all; 1 to 4,294,967,295 | 1 |
-//! | `mtu=N` | all, but not beside `config`; 64 to 4,096 bytes per packet | 1,024 |
+//! | `mtu=N` | all, but not beside `config`; 64 to 4,096 bytes per packet, for [other uses](Use) than calls more | 1,024; [`Use`] |
 //! | `baud=N` | serial | 115,200 |
 //! | `doorbell=SOCKET` | shm, in memory that an emulator or another core shares: a unix socket, on which one byte rings | none: a process serves at PATH |
 //! | `offset=N` | the same: where the link begins in the file, in bytes, a multiple of 4,096 | 0 |
@@ -31,18 +31,75 @@ use sinew::frame::Framing;
 pub const DEFAULT_MTU: usize = 1024;
 /// The smallest packet size that an endpoint may name.
 pub const MIN_MTU: usize = 64;
-/// The largest packet size that an endpoint may name.
+/// The largest packet size that an endpoint for calls may name.
 pub const MAX_MTU: usize = 4096;
+/// The largest packet size that any endpoint may name: the longest batch of Zenoh.
+pub const MAX_BATCH: usize = 65_535;
+/// The same over udp: the longest datagram, under either version of IP.
+const MAX_DATAGRAM: usize = 65_487;
+/// A batch that fits into one frame of an Ethernet.
+const UDP_BATCH: usize = 1450;
+/// Few enough that the blocks of both directions stay in a processor's cache.
+const SHM_BATCH: usize = 16_384;
 /// The speed of a serial line where an endpoint names none.
 pub const DEFAULT_BAUD: u32 = 115_200;
 /// The longest time to look before a sleep that an endpoint may name.
 pub const MAX_SPIN: Duration = Duration::from_millis(1);
+
+/// What the packets of a link are. It decides what an endpoint means where its text does not say,
+/// and how large a packet may be.
+///
+/// | use | framing of a stream | bytes per packet | at most |
+/// |---|---|---|---|
+/// | calls | `hdlc` | 1,024 | 4,096 |
+/// | batches | `zenoh` on tcp and unix, else `hdlc` | 65,535 with `zenoh` or `len`; 1,450 on udp; 16,384 on shm; else 1,024 | 65,535; on udp 65,487 |
+/// | any | `hdlc` | 65,535 with `zenoh`; else 1,024 | as for batches |
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Use {
+    /// Packets of calls, what [`FromStr`] assumes.
+    #[default]
+    Calls,
+    /// Batches of Zenoh.
+    Batches,
+    /// Packets that others make, carried on as they are.
+    Any,
+}
+
+impl Use {
+    fn framing(self, address: &Address) -> Framing {
+        match (self, address) {
+            (Use::Batches, Address::Tcp(..) | Address::Unix(_)) => Framing::Zenoh,
+            _ => Framing::HDLC,
+        }
+    }
+
+    fn mtu(self, address: &Address, framing: Framing) -> usize {
+        let on_stream = address.is_stream().then_some(framing);
+        match (self, on_stream) {
+            (Use::Batches | Use::Any, Some(Framing::Zenoh)) => MAX_BATCH,
+            (Use::Batches, Some(Framing::Length)) => MAX_BATCH,
+            (Use::Batches, None) if matches!(address, Address::Shm(_)) => SHM_BATCH,
+            (Use::Batches, None) => UDP_BATCH,
+            _ => DEFAULT_MTU,
+        }
+    }
+
+    fn max_mtu(self, address: &Address) -> usize {
+        match (self, address) {
+            (Use::Calls, _) => MAX_MTU,
+            (_, Address::Udp(..)) => MAX_DATAGRAM,
+            _ => MAX_BATCH,
+        }
+    }
+}
 
 /// A place to connect to or to serve at, with its options.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Endpoint {
     /// What and where.
     pub address: Address,
+    /// What it was made for.
+    pub usage: Use,
     /// How packets are framed on a byte stream; of no meaning for udp and shm.
     pub framing: Framing,
     /// The channel id of calls.
@@ -105,17 +162,9 @@ impl Address {
 }
 
 impl From<Address> for Endpoint {
-    /// The address with default options.
+    /// The address with the default options of calls.
     fn from(address: Address) -> Self {
-        Endpoint {
-            address,
-            framing: Framing::HDLC,
-            channel: 1,
-            mtu: DEFAULT_MTU,
-            spin: None,
-            doorbell: None,
-            queue: None,
-        }
+        Endpoint::new(address, Use::Calls)
     }
 }
 
@@ -142,6 +191,8 @@ pub enum EndpointError {
     Twice(String),
     /// The option's value is out of its range.
     Value(&'static str, String),
+    /// The packet size is out of its range, which ends here.
+    Mtu(String, usize),
 }
 
 impl fmt::Display for EndpointError {
@@ -184,9 +235,8 @@ impl fmt::Display for EndpointError {
             }
             EndpointError::Value(option, value) => {
                 let range = match *option {
-                    "frame" => "hdlc, len or cobs",
+                    "frame" => "hdlc, len, cobs or zenoh",
                     "channel" => "1 to 4294967295",
-                    "mtu" => "64 to 4096 bytes",
                     "spin" => "0 to 1000 microseconds",
                     "doorbell" => "the path of a unix socket",
                     "config" => "the path of a link file",
@@ -199,6 +249,10 @@ impl fmt::Display for EndpointError {
                     "`{value}` is no value for the option `{option}`: it takes {range}"
                 )
             }
+            EndpointError::Mtu(value, max) => write!(
+                f,
+                "`{value}` is no value for the option `mtu`: it takes {MIN_MTU} to {max} bytes here"
+            ),
         }
     }
 }
@@ -216,7 +270,30 @@ impl std::error::Error for EndpointError {}
 impl FromStr for Endpoint {
     type Err = EndpointError;
 
+    /// An endpoint for calls.
     fn from_str(text: &str) -> Result<Self, EndpointError> {
+        Endpoint::parse(text, Use::Calls)
+    }
+}
+
+impl Endpoint {
+    /// The address with the default options of a use.
+    pub fn new(address: Address, usage: Use) -> Endpoint {
+        let framing = usage.framing(&address);
+        Endpoint {
+            mtu: usage.mtu(&address, framing),
+            address,
+            usage,
+            framing,
+            channel: 1,
+            spin: None,
+            doorbell: None,
+            queue: None,
+        }
+    }
+
+    /// The endpoint of this text, with the defaults and limits of a use.
+    pub fn parse(text: &str, usage: Use) -> Result<Endpoint, EndpointError> {
         let (place, options) = text.rsplit_once('?').unwrap_or((text, ""));
         let (kind, rest) = place
             .split_once(':')
@@ -239,16 +316,22 @@ impl FromStr for Endpoint {
             "shm" => Address::Shm(path()?.into()),
             _ => return Err(EndpointError::Kind(place.to_string())),
         };
-        let mut endpoint = Endpoint::from(address);
+        let mut endpoint = Endpoint::new(address, usage);
+        let mut mtu = None;
         let mut seen = Vec::new();
         for option in options.split('&').filter(|option| !option.is_empty()) {
-            endpoint.set(option)?;
-            let name = option.split_once('=').map_or(option, |(name, _)| name);
+            let (name, value) = option.split_once('=').unwrap_or((option, ""));
+            match name {
+                // What it may be depends on the others.
+                "mtu" => mtu = Some(value),
+                _ => endpoint.set(option)?,
+            }
             if seen.contains(&name) {
                 return Err(EndpointError::Twice(name.to_string()));
             }
             seen.push(name);
         }
+        endpoint.set_mtu(mtu)?;
         match &endpoint.doorbell {
             // Between processes there is no file to be offset in.
             Some(bell) if bell.socket.as_os_str().is_empty() => {
@@ -265,9 +348,20 @@ impl FromStr for Endpoint {
             _ => Ok(endpoint),
         }
     }
-}
 
-impl Endpoint {
+    /// After every other option.
+    fn set_mtu(&mut self, value: Option<&str>) -> Result<(), EndpointError> {
+        let Some(value) = value else {
+            self.mtu = self.usage.mtu(&self.address, self.framing);
+            return Ok(());
+        };
+        let max = self.usage.max_mtu(&self.address);
+        let mtu = value.parse().ok();
+        let mtu = mtu.filter(|mtu| (MIN_MTU..=max).contains(mtu));
+        self.mtu = mtu.ok_or_else(|| EndpointError::Mtu(value.to_string(), max))?;
+        Ok(())
+    }
+
     fn set(&mut self, option: &str) -> Result<(), EndpointError> {
         let (name, value) = option.split_once('=').unwrap_or((option, ""));
         let bad = |name| EndpointError::Value(name, value.to_string());
@@ -280,14 +374,6 @@ impl Endpoint {
                     .ok()
                     .filter(|&id| id > 0)
                     .ok_or_else(|| bad("channel"))?;
-            }
-            "mtu" => {
-                let range = MIN_MTU..=MAX_MTU;
-                self.mtu = value
-                    .parse()
-                    .ok()
-                    .filter(|n| range.contains(n))
-                    .ok_or_else(|| bad("mtu"))?;
             }
             "baud" => match &mut self.address {
                 Address::Serial(_, baud) => {
@@ -366,13 +452,14 @@ impl fmt::Display for Address {
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut options = Vec::new();
-        if self.address.is_stream() && self.framing != Framing::HDLC {
+        if self.address.is_stream() && self.framing != self.usage.framing(&self.address) {
             options.push(format!("frame={}", self.framing.name()));
         }
         if self.channel != 1 {
             options.push(format!("channel={}", self.channel));
         }
-        if self.mtu != DEFAULT_MTU && self.queue.is_none() {
+        let mtu = self.usage.mtu(&self.address, self.framing);
+        if self.mtu != mtu && self.queue.is_none() {
             options.push(format!("mtu={}", self.mtu));
         }
         if let Address::Serial(_, baud) = self.address
@@ -431,6 +518,38 @@ mod tests {
     }
 
     #[test]
+    fn use_decides_what_a_text_leaves_open() {
+        let of = |usage, text: &str| {
+            let endpoint = Endpoint::parse(text, usage).unwrap();
+            assert_eq!(endpoint.to_string(), text);
+            (endpoint.framing, endpoint.mtu)
+        };
+        let hdlc = Framing::HDLC;
+        assert_eq!(of(Use::Calls, "tcp:a:1?frame=zenoh").1, DEFAULT_MTU);
+        assert_eq!(of(Use::Batches, "tcp:a:1"), (Framing::Zenoh, MAX_BATCH));
+        assert_eq!(of(Use::Batches, "tcp:a:1?frame=hdlc"), (hdlc, DEFAULT_MTU));
+        assert_eq!(of(Use::Batches, "serial:/x"), (hdlc, DEFAULT_MTU));
+        assert_eq!(of(Use::Batches, "udp:a:1").1, UDP_BATCH);
+        assert_eq!(of(Use::Batches, "shm:/x").1, SHM_BATCH);
+        assert_eq!(of(Use::Any, "unix:/x"), (hdlc, DEFAULT_MTU));
+        assert_eq!(of(Use::Any, "unix:/x?frame=zenoh").1, MAX_BATCH);
+        assert_eq!(of(Use::Any, "unix:/x?frame=zenoh&mtu=64").1, 64);
+        assert_eq!(of(Use::Any, "udp:a:1?mtu=65487").1, MAX_DATAGRAM);
+    }
+
+    #[test]
+    fn packets_of_calls_stay_small_and_datagrams_fit_ip() {
+        for (usage, text, max) in [
+            (Use::Calls, "tcp:a:1?frame=zenoh&mtu=4097", MAX_MTU),
+            (Use::Batches, "tcp:a:1?mtu=65536", MAX_BATCH),
+            (Use::Any, "udp:a:1?mtu=65488", MAX_DATAGRAM),
+        ] {
+            let error = Endpoint::parse(text, usage).unwrap_err();
+            assert!(matches!(error, EndpointError::Mtu(_, limit) if limit == max));
+        }
+    }
+
+    #[test]
     fn defaults_are_channel_1_hdlc_and_115200_baud() {
         let endpoint: Endpoint = "serial:/dev/ttyS0".parse().unwrap();
         assert_eq!(endpoint.channel, 1);
@@ -459,7 +578,7 @@ mod tests {
         assert_eq!(error("udp:a:1?frame=hdlc"), Misplaced("frame"));
         assert_eq!(error("unix:/x?frame=ppp"), Value("frame", "ppp".into()));
         assert_eq!(error("unix:/x?channel=0"), Value("channel", "0".into()));
-        assert_eq!(error("unix:/x?mtu=9999"), Value("mtu", "9999".into()));
+        assert_eq!(error("unix:/x?mtu=9999"), Mtu("9999".into(), MAX_MTU));
         assert_eq!(error("unix:/x?spin=5"), Misplaced("spin"));
         assert_eq!(error("shm:/x?spin=1001"), Value("spin", "1001".into()));
         assert_eq!(error("tcp:x:1?doorbell=/y"), Misplaced("doorbell"));

@@ -2,6 +2,7 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use sinew::frame::length::{self, Width};
 use sinew::frame::{Decoder, FrameError, FrameStats, Framing, cobs, hdlc};
 use sinew::wire::crc32::Crc32;
 
@@ -21,6 +22,7 @@ fn framing() -> impl Strategy<Value = Framing> {
         Just(Framing::HDLC),
         any::<u64>().prop_map(|address| Framing::Hdlc { address }),
         Just(Framing::Length),
+        Just(Framing::Zenoh),
         Just(Framing::Cobs),
     ]
 }
@@ -142,12 +144,38 @@ proptest! {
         framing in framing(),
         parts in vec(prop_oneof![wire_bytes(80), wire_bytes(80).prop_map(|p| encoded(Framing::HDLC, &p)),
             wire_bytes(80).prop_map(|p| encoded(Framing::Cobs, &p)),
-            wire_bytes(80).prop_map(|p| encoded(Framing::Length, &p))], 0..6),
+            wire_bytes(80).prop_map(|p| encoded(Framing::Length, &p)),
+            wire_bytes(80).prop_map(|p| encoded(Framing::Zenoh, &p))], 0..6),
         size in 1usize..40,
     ) {
         let stream = parts.concat();
         let whole = receive(framing, [stream.as_slice()]);
         prop_assert_eq!(whole, receive(framing, stream.chunks(size)));
+    }
+
+    #[test]
+    fn frames_are_split_in_place_as_the_decoder_reads_them(
+        width in prop_oneof![Just(Width::Two), Just(Width::Four)],
+        parts in vec(prop_oneof![wire_bytes(20),
+            wire_bytes(80).prop_map(|p| encoded(Framing::Zenoh, &p)),
+            wire_bytes(80).prop_map(|p| encoded(Framing::Length, &p))], 0..6),
+    ) {
+        let framing = if width == Width::Two { Framing::Zenoh } else { Framing::Length };
+        let stream = parts.concat();
+        let mut rest = stream.as_slice();
+        let mut packets = Vec::new();
+        let error = loop {
+            match length::split(width, rest, ROOM) {
+                Ok(Some(packet)) => {
+                    packets.push(packet.to_vec());
+                    rest = &rest[length::encoded_len(width, packet.len())..];
+                }
+                Ok(None) => break None,
+                Err(error) => break Some(error),
+            }
+        };
+        let received = receive(framing, [stream.as_slice()]);
+        prop_assert_eq!((packets, error), (received.packets, received.error));
     }
 
     #[test]
@@ -220,7 +248,7 @@ proptest! {
 
 #[test]
 fn names_are_those_of_endpoints() {
-    for name in ["hdlc", "len", "cobs"] {
+    for name in ["hdlc", "len", "cobs", "zenoh"] {
         assert_eq!(Framing::from_name(name).map(Framing::name), Some(name));
     }
     assert_eq!(Framing::from_name("HDLC"), None);
@@ -230,6 +258,19 @@ fn names_are_those_of_endpoints() {
 fn length_prefixed_packets_have_a_little_endian_length() {
     assert_eq!(encoded(Framing::Length, b"abc"), b"\x03\0\0\0abc");
     assert_eq!(encoded(Framing::Length, b""), b"\0\0\0\0");
+    assert_eq!(encoded(Framing::Zenoh, b"abc"), b"\x03\0abc");
+    assert_eq!(encoded(Framing::Zenoh, b""), b"\0\0");
+}
+
+#[test]
+fn packet_beyond_the_width_of_its_length_is_refused() {
+    let mut out = vec![0; 0x10_010];
+    let longest = vec![1; Width::Two.max_packet()];
+    let len = Framing::Zenoh.encode(&longest, &mut out);
+    assert_eq!(len, Some(0x10_001));
+    assert_eq!(out[..3], [0xff, 0xff, 1]);
+    assert_eq!(Framing::Zenoh.encode(&[1; 0x10_000], &mut out), None);
+    assert!(Framing::Length.encode(&[1; 0x10_000], &mut out).is_some());
 }
 
 #[test]

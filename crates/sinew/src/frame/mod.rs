@@ -4,7 +4,7 @@
 //! |---|---|---|---|
 //! | [`hdlc`] | Pigweed's HDLC with CRC-32 | found, dropped, synchronises at the next flag | serial lines, and every Pigweed peer |
 //! | [`cobs`] | zero-delimited, CRC-32 | found, dropped, synchronises at the next zero | serial lines, with at most 0.4 % of escapes |
-//! | [`length`] | a length, then the packet | not found | streams that lose nothing: TCP, unix sockets |
+//! | [`length`] | a length of 4 bytes, or of 2 as Zenoh has it, then the packet | not found | streams that lose nothing: TCP, unix sockets |
 //!
 //! [`Framing`] writes any of them and [`Decoder`] reads any of them. Firmware that needs one
 //! calls its module, so that the others are not linked.
@@ -21,6 +21,7 @@ mod body;
 
 use body::Body;
 use core::fmt;
+use length::Width;
 
 /// How packets are framed on a byte stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,8 +31,10 @@ pub enum Framing {
         /// [`hdlc::RPC_ADDRESS`] for calls.
         address: u64,
     },
-    /// [`length`].
+    /// [`length`], of 4 bytes.
     Length,
+    /// [`length`], of 2 bytes, before packets of up to 65,535: Zenoh's batches on a stream.
+    Zenoh,
     /// [`cobs`].
     Cobs,
 }
@@ -42,11 +45,12 @@ impl Framing {
         address: hdlc::RPC_ADDRESS,
     };
 
-    /// The framing of this name, as endpoints write it: `hdlc`, `len` or `cobs`.
+    /// The framing of this name, as endpoints write it: `hdlc`, `len`, `cobs` or `zenoh`.
     pub fn from_name(name: &str) -> Option<Framing> {
         match name {
             "hdlc" => Some(Framing::HDLC),
             "len" => Some(Framing::Length),
+            "zenoh" => Some(Framing::Zenoh),
             "cobs" => Some(Framing::Cobs),
             _ => None,
         }
@@ -57,7 +61,17 @@ impl Framing {
         match self {
             Framing::Hdlc { .. } => "hdlc",
             Framing::Length => "len",
+            Framing::Zenoh => "zenoh",
             Framing::Cobs => "cobs",
+        }
+    }
+
+    /// The width of the length before each packet, where there is nothing else around it.
+    pub const fn width(self) -> Option<Width> {
+        match self {
+            Framing::Length => Some(Width::Four),
+            Framing::Zenoh => Some(Width::Two),
+            Framing::Hdlc { .. } | Framing::Cobs => None,
         }
     }
 
@@ -65,7 +79,8 @@ impl Framing {
     pub const fn max_encoded_len(self, packet_len: usize) -> usize {
         match self {
             Framing::Hdlc { address } => hdlc::max_encoded_len(address, packet_len),
-            Framing::Length => length::encoded_len(packet_len),
+            Framing::Length => length::encoded_len(Width::Four, packet_len),
+            Framing::Zenoh => length::encoded_len(Width::Two, packet_len),
             Framing::Cobs => cobs::max_encoded_len(packet_len),
         }
     }
@@ -75,7 +90,8 @@ impl Framing {
     pub fn encode(self, packet: &[u8], out: &mut [u8]) -> Option<usize> {
         match self {
             Framing::Hdlc { address } => hdlc::encode(address, packet, out),
-            Framing::Length => length::encode(packet, out),
+            Framing::Length => length::encode(Width::Four, packet, out),
+            Framing::Zenoh => length::encode(Width::Two, packet, out),
             Framing::Cobs => cobs::encode(packet, out),
         }
     }
@@ -84,7 +100,8 @@ impl Framing {
     pub const fn decoder(self) -> Decoder {
         Decoder(match self {
             Framing::Hdlc { address } => Any::Hdlc(hdlc::Decoder::new(address)),
-            Framing::Length => Any::Length(length::Decoder::new()),
+            Framing::Length => Any::Length(length::Decoder::new(Width::Four)),
+            Framing::Zenoh => Any::Length(length::Decoder::new(Width::Two)),
             Framing::Cobs => Any::Cobs(cobs::Decoder::new()),
         })
     }
