@@ -25,12 +25,14 @@ pub mod endpoint;
 pub mod link;
 pub mod loopback;
 pub mod open;
+mod out;
 mod parked;
 mod reactor;
 pub mod reconnect;
 pub mod serve;
 pub mod shm;
 mod sleep;
+pub mod stream;
 pub mod threads;
 #[cfg(feature = "tokio")]
 pub mod tokio;

@@ -47,11 +47,16 @@ pub(crate) fn watch(source: Arc<dyn Source>) -> bool {
 
 /// Ends the watch on a source that goes away.
 pub(crate) fn unwatch(source: &dyn Source) {
+    unwatch_key(source.key(), source.fd());
+}
+
+/// As [`unwatch`].
+pub(crate) fn unwatch_key(key: u64, fd: BorrowedFd<'_>) {
     let Some(reactor) = Reactor::get() else {
         return;
     };
-    let known = lock(&reactor.watched).remove(&source.key());
-    let _ = epoll::delete(&reactor.epoll, source.fd());
+    let known = lock(&reactor.watched).remove(&key);
+    let _ = epoll::delete(&reactor.epoll, fd);
     drop(known);
 }
 

@@ -13,8 +13,13 @@ use rustix::net::sockopt;
 use sinew::link::{RecvError, Rx, SendError, Tx};
 
 use crate::link::{Link, Traffic, Want};
+use crate::out::Out;
+use crate::out::queue::{Chunk, Queue};
 use crate::reactor::Ready;
 use crate::sleep::{Sleeper, reading, writing};
+
+/// Datagrams that wait for the socket; with so many the link is full.
+const DEPTH: usize = 2;
 
 /// A link to one peer over a connected socket.
 pub struct UdpLink {
@@ -31,12 +36,10 @@ impl UdpLink {
         let write = socket.try_clone()?;
         Ok(UdpLink {
             tx: UdpTx {
-                fd: Ready::new(write, EventFlags::OUT),
-                place: vec![0; mtu].into(),
+                mtu,
+                chunk: None,
                 in_hand: false,
-                unsent: None,
-                closed: false,
-                bytes: 0,
+                out: Out::new(write.into(), Queue::new(mtu, DEPTH)),
             },
             rx: UdpRx {
                 fd: Ready::new(socket, EventFlags::IN),
@@ -65,7 +68,7 @@ impl Link for UdpLink {
     }
 
     fn wait(&mut self, want: Want, timeout: Option<Duration>) {
-        let (read, write) = (reading(self.rx.fd.inner()), writing(self.tx.fd.inner()));
+        let (read, write) = (reading(self.rx.fd.inner()), writing(&self.tx.out.fd));
         match want {
             Want::Packet => self.sleeper.sleep(read, None, timeout),
             // The packet that the driver cannot take up yet would wake it again and again.
@@ -79,12 +82,12 @@ impl Link for UdpLink {
     }
 
     fn is_idle(&self) -> bool {
-        self.tx.unsent.is_none()
+        self.tx.out.state().is_empty()
     }
 
     fn traffic(&self) -> Traffic {
         Traffic {
-            bytes_out: self.tx.bytes,
+            bytes_out: self.tx.out.state().written,
             dropped: dropped(self.rx.fd.inner()),
             ..self.rx.traffic
         }
@@ -125,70 +128,54 @@ fn drops_of(inode: &str, table: &str) -> Option<u64> {
 
 /// The sending half.
 pub struct UdpTx {
-    fd: Arc<Ready<UdpSocket>>,
-    place: Box<[u8]>,
+    mtu: usize,
+    /// The place, and the next datagram.
+    chunk: Option<Chunk>,
     in_hand: bool,
-    /// Length of a packet in the place that the socket has not taken yet.
-    unsent: Option<usize>,
-    closed: bool,
-    bytes: u64,
-}
-
-impl UdpTx {
-    fn send(&mut self) {
-        use std::io::ErrorKind::{Interrupted, WouldBlock};
-        let Some(packet) = self.unsent.and_then(|len| self.place.get(..len)) else {
-            return;
-        };
-        match self.fd.inner().send(packet) {
-            Ok(count) => self.bytes += count as u64,
-            Err(error) if matches!(error.kind(), WouldBlock | Interrupted) => return,
-            Err(_) => self.closed = true,
-        }
-        self.unsent = None;
-    }
+    out: Arc<Out<Queue>>,
 }
 
 impl Tx for UdpTx {
     fn mtu(&self) -> usize {
-        self.place.len()
+        self.mtu
     }
 
     fn place(&mut self, min: usize) -> Result<&mut [u8], SendError> {
-        if min > self.place.len() {
+        if min > self.mtu {
             return Err(SendError::TooLarge);
         }
-        self.send();
-        if self.closed {
-            return Err(SendError::Closed);
+        if !self.in_hand {
+            let mut state = self.out.with_room()?;
+            self.chunk.get_or_insert_with(|| state.pending.take());
+            self.in_hand = true;
         }
-        if self.unsent.is_some() {
-            return Err(SendError::Full);
-        }
-        self.in_hand = true;
-        Ok(&mut self.place)
+        let chunk = self.chunk.as_mut().ok_or(SendError::Full)?;
+        Ok(chunk.free())
     }
 
     fn commit(&mut self, len: usize) -> Result<(), SendError> {
-        if !std::mem::take(&mut self.in_hand) || len > self.place.len() {
+        if !std::mem::take(&mut self.in_hand) || len > self.mtu {
             return Err(SendError::TooLarge);
         }
-        if len > 0 {
-            self.unsent = Some(len);
-            self.send();
+        if len > 0
+            && let Some(mut chunk) = self.chunk.take()
+        {
+            chunk.add(len);
+            let mut state = self.out.state();
+            state.pending.push(chunk);
+            self.out.write(&mut state);
+            self.chunk = state.pending.spare();
+            self.out.hand_over(state);
         }
         Ok(())
     }
 
     fn flush(&mut self) {
-        self.send();
+        self.out.flush();
     }
 
     fn arm(&mut self, waker: &Waker) {
-        if self.closed || self.unsent.is_none() {
-            return waker.wake_by_ref();
-        }
-        self.fd.arm(waker);
+        self.out.arm(waker);
     }
 }
 
@@ -258,7 +245,7 @@ impl Rx for UdpRx {
 
 impl Drop for UdpTx {
     fn drop(&mut self) {
-        self.fd.disarm();
+        self.out.linger();
     }
 }
 

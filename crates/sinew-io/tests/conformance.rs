@@ -7,13 +7,14 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Duration;
 
 use sinew::frame::Framing;
+use sinew::frame::length::Width;
 use sinew::link::conformance::{End, Harness, run};
 use sinew::link::{Rx, Tx};
 use sinew_io::bytes::ByteLink;
 use sinew_io::open::serial;
 use sinew_io::shm::process::ProcessLink;
 use sinew_io::udp::UdpLink;
-use sinew_io::{shm, threads};
+use sinew_io::{shm, stream, threads};
 use sinew_shm::domain::Status;
 use sinew_shm::linux::link::{Link, Options};
 
@@ -93,6 +94,26 @@ fn unix_sockets_with_every_framing() {
         });
     }
     std::fs::remove_file(&path).unwrap();
+}
+
+#[test]
+fn streams_without_a_copy() {
+    let path = support::fresh_path("sock");
+    let listener = UnixListener::bind(&path).unwrap();
+    for (width, mtu) in [(Width::Two, 256), (Width::Two, 65_535), (Width::Four, 70_000)] {
+        passes(|| {
+            let near = UnixStream::connect(&path).unwrap();
+            let far = listener.accept().unwrap().0;
+            [near, far].map(|socket| stream::link(socket.into(), width, mtu).unwrap())
+        });
+    }
+    std::fs::remove_file(&path).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    passes(|| {
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let far = listener.accept().unwrap().0;
+        [near, far].map(|socket| stream::link(socket.into(), Width::Two, 8192).unwrap())
+    });
 }
 
 #[test]

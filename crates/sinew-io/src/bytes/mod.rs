@@ -19,12 +19,13 @@ use sinew::link::{RecvError, Rx, SendError, Tx};
 
 use crate::link::{Link, Traffic, Want};
 use crate::nonblocking;
+use crate::out::{Out, Patient};
 use crate::reactor::Ready;
 use crate::sleep::{Sleeper, reading, writing};
 
-mod out;
+mod batch;
 
-use out::Out;
+use batch::Batch;
 
 /// Bytes that one read takes at most.
 const READ: usize = 8192;
@@ -106,7 +107,7 @@ impl Link for ByteLink {
     }
 
     fn is_idle(&self) -> bool {
-        self.tx.out.state().unsent().is_empty()
+        self.tx.out.state().is_empty()
     }
 
     fn traffic(&self) -> Traffic {
@@ -124,7 +125,7 @@ pub struct ByteTx {
     framing: Framing,
     place: Box<[u8]>,
     in_hand: bool,
-    out: Arc<Out>,
+    out: Arc<Out<Batch>>,
 }
 
 impl ByteTx {
@@ -133,7 +134,7 @@ impl ByteTx {
             framing,
             place: vec![0; mtu].into(),
             in_hand: false,
-            out: Out::new(fd, framing.max_encoded_len(mtu)),
+            out: Out::new(fd, Batch::new(framing.max_encoded_len(mtu))),
         }
     }
 }
@@ -148,16 +149,7 @@ impl Tx for ByteTx {
             return Err(SendError::TooLarge);
         }
         if !self.in_hand {
-            let mut state = self.out.state();
-            if !self.out.has_room(&state) {
-                state.write(&self.out.fd);
-            }
-            if state.closed {
-                return Err(SendError::Closed);
-            }
-            if !self.out.has_room(&state) {
-                return Err(SendError::Full);
-            }
+            drop(self.out.with_room()?);
             self.in_hand = true;
         }
         Ok(&mut self.place)
@@ -179,9 +171,9 @@ impl Tx for ByteTx {
         }
         let framed = self
             .framing
-            .encode(packet, state.free())
+            .encode(packet, state.pending.free())
             .ok_or(SendError::TooLarge)?;
-        state.add(framed);
+        state.pending.add(framed);
         Ok(())
     }
 
