@@ -18,13 +18,21 @@ pub struct Counted<T> {
 
 /// What has passed over both halves of a link.
 pub(crate) fn traffic<T, R>(tx: &Counted<T>, rx: &Counted<R>) -> Traffic {
+    Traffic {
+        bytes_out: tx.bytes,
+        ..received(rx)
+    }
+}
+
+/// What has passed over the receiving half.
+pub(crate) fn received<R>(rx: &Counted<R>) -> Traffic {
     let frames = FrameStats {
         frames: rx.packets,
         ..FrameStats::default()
     };
     Traffic {
         bytes_in: rx.bytes,
-        bytes_out: tx.bytes,
+        bytes_out: 0,
         frames,
         dropped: 0,
     }

@@ -5,7 +5,8 @@
 //! | [`endpoint`] | the one syntax that names a link |
 //! | [`mod@open`] | opens what an endpoint names; [`connect`] makes a client of it |
 //! | [`link`] | what a blocking driver needs beyond the seam |
-//! | [`bytes`], [`udp`] | carriers: packets on a stream of bytes, and in datagrams |
+//! | [`bytes`], [`stream`], [`udp`] | carriers: packets on a stream of bytes, on one without loss, and in datagrams |
+//! | [`apart`] | the halves of any link, for two threads; and listening for such |
 //! | [`threads`], [`loopback`] | two threads joined by queues; client and services in one thread |
 //! | [`shm`] | memory shared with another thread or process |
 //! | [`client`] | a blocking client, driven in the caller's thread |
@@ -17,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 mod alarm;
+pub mod apart;
 pub mod bytes;
 pub mod client;
 mod connect_error;

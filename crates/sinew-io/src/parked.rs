@@ -6,10 +6,11 @@ use std::task::{Wake, Waker};
 use std::time::Duration;
 
 use rustix::thread::futex;
-use sinew::link::{Rx, Tx};
+use sinew::link::{RecvError, Rx, Tx};
 
 use crate::alarm::Alarm;
-use crate::counted::{Counted, traffic};
+use crate::apart::{Apart, Receive};
+use crate::counted::{Counted, received, traffic};
 use crate::link::{Link, Traffic, Want};
 use crate::sleep::timespec;
 
@@ -32,6 +33,22 @@ impl<T: Tx, R: Rx> Parked<T, R> {
             alarm: Alarm::new(waker.clone()),
             parker,
             waker,
+        }
+    }
+
+    /// The halves, for two threads.
+    pub fn apart(self) -> Apart
+    where
+        T: Send + 'static,
+        R: Send + 'static,
+    {
+        Apart {
+            tx: Box::new(self.tx.half),
+            rx: Box::new(ParkedRx {
+                rx: self.rx,
+                parker: self.parker,
+                waker: self.waker,
+            }),
         }
     }
 
@@ -67,6 +84,42 @@ impl<T: Tx, R: Rx> Link for Parked<T, R> {
 
     fn traffic(&self) -> Traffic {
         traffic(&self.tx, &self.rx)
+    }
+}
+
+/// The receiving half by itself.
+struct ParkedRx<R> {
+    rx: Counted<R>,
+    parker: Arc<Parker>,
+    waker: Waker,
+}
+
+impl<R: Rx> Receive for ParkedRx<R> {
+    fn wait(&mut self, timeout: Option<Duration>) {
+        self.rx.arm(&self.waker);
+        self.parker.park(timeout);
+    }
+
+    fn waker(&mut self) -> Waker {
+        self.waker.clone()
+    }
+
+    fn traffic(&self) -> Traffic {
+        received(&self.rx)
+    }
+}
+
+impl<R: Rx> Rx for ParkedRx<R> {
+    fn peek(&mut self) -> Result<Option<&[u8]>, RecvError> {
+        self.rx.peek()
+    }
+
+    fn release(&mut self) {
+        self.rx.release();
+    }
+
+    fn arm(&mut self, waker: &Waker) {
+        self.rx.arm(waker);
     }
 }
 

@@ -12,6 +12,8 @@ use rustix::event::epoll::EventFlags;
 use rustix::net::sockopt;
 use sinew::link::{RecvError, Rx, SendError, Tx};
 
+use crate::apart::Apart;
+use crate::apart::polled::Polled;
 use crate::link::{Link, Traffic, Want};
 use crate::out::Out;
 use crate::out::queue::{Chunk, Queue};
@@ -53,6 +55,14 @@ impl UdpLink {
         })
     }
 
+    /// The halves, for two threads.
+    pub fn apart(self) -> Apart {
+        Apart {
+            tx: Box::new(self.tx),
+            rx: Box::new(Polled::new(self.rx)),
+        }
+    }
+
     /// The halves, for a driver that arms them instead of sleeping on the link.
     pub fn split(self) -> (UdpTx, UdpRx) {
         (self.tx, self.rx)
@@ -88,8 +98,7 @@ impl Link for UdpLink {
     fn traffic(&self) -> Traffic {
         Traffic {
             bytes_out: self.tx.out.state().written,
-            dropped: dropped(self.rx.fd.inner()),
-            ..self.rx.traffic
+            ..self.rx.traffic()
         }
     }
 }
@@ -181,7 +190,7 @@ impl Tx for UdpTx {
 
 /// The receiving half.
 pub struct UdpRx {
-    fd: Arc<Ready<UdpSocket>>,
+    pub(crate) fd: Arc<Ready<UdpSocket>>,
     /// One byte more than the mtu, so that a larger datagram shows.
     place: Box<[u8]>,
     packet: Option<usize>,
@@ -192,6 +201,13 @@ pub struct UdpRx {
 }
 
 impl UdpRx {
+    pub(crate) fn traffic(&self) -> Traffic {
+        Traffic {
+            dropped: dropped(self.fd.inner()),
+            ..self.traffic
+        }
+    }
+
     /// Receives one datagram, if there is no packet in the place.
     fn fill(&mut self) -> Result<(), RecvError> {
         use std::io::ErrorKind::{Interrupted, WouldBlock};

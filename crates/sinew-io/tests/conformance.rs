@@ -4,13 +4,16 @@ mod support;
 
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::task::Waker;
 use std::time::Duration;
 
 use sinew::frame::Framing;
 use sinew::frame::length::Width;
 use sinew::link::conformance::{End, Harness, run};
-use sinew::link::{Rx, Tx};
+use sinew::link::{RecvError, Rx, SendError, Tx};
+use sinew_io::apart::{self, Receive};
 use sinew_io::bytes::ByteLink;
+use sinew_io::endpoint::{Endpoint, Use};
 use sinew_io::open::serial;
 use sinew_io::shm::process::ProcessLink;
 use sinew_io::udp::UdpLink;
@@ -114,6 +117,68 @@ fn streams_without_a_copy() {
         let far = listener.accept().unwrap().0;
         [near, far].map(|socket| stream::link(socket.into(), Width::Two, 8192).unwrap())
     });
+}
+
+/// Opens and accepts one link after the other, and takes it apart. `arm` works on its own there;
+/// `threads_that_sleep_on_their_half` in tests/apart.rs is about the sleeping.
+fn apart(at: &str, usage: Use) -> impl FnMut() -> [Pair; 2] + use<> {
+    let at = Endpoint::parse(at, usage).unwrap();
+    let mut listener = apart::listen(&at).unwrap();
+    move || {
+        let at = listener.endpoint().clone();
+        let near = std::thread::spawn(move || apart::open(&at).unwrap());
+        let far = listener.accept_within(None).unwrap();
+        [near.join().unwrap(), far].map(|apart| (Boxed(apart.tx), Boxed(apart.rx)))
+    }
+}
+
+type Pair = (Boxed<dyn Tx + Send>, Boxed<dyn Receive + Send>);
+
+/// A half that is given on as it is.
+struct Boxed<T: ?Sized>(Box<T>);
+
+impl Tx for Boxed<dyn Tx + Send> {
+    fn mtu(&self) -> usize {
+        self.0.mtu()
+    }
+
+    fn place(&mut self, min: usize) -> Result<&mut [u8], SendError> {
+        self.0.place(min)
+    }
+
+    fn commit(&mut self, len: usize) -> Result<(), SendError> {
+        self.0.commit(len)
+    }
+
+    fn flush(&mut self) {
+        self.0.flush();
+    }
+
+    fn arm(&mut self, waker: &Waker) {
+        self.0.arm(waker);
+    }
+}
+
+impl Rx for Boxed<dyn Receive + Send> {
+    fn peek(&mut self) -> Result<Option<&[u8]>, RecvError> {
+        self.0.peek()
+    }
+
+    fn release(&mut self) {
+        self.0.release();
+    }
+
+    fn arm(&mut self, waker: &Waker) {
+        self.0.arm(waker);
+    }
+}
+
+#[test]
+fn halves_apart_over_sockets() {
+    let path = support::fresh_path("sock");
+    passes(apart("tcp:127.0.0.1:0", Use::Batches));
+    passes(apart("tcp:127.0.0.1:0", Use::Calls));
+    passes(apart(&format!("unix:{}?frame=len", path.display()), Use::Batches));
 }
 
 #[test]

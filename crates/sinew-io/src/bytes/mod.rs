@@ -8,7 +8,7 @@
 //! so its work is bounded whatever arrives.
 
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -17,6 +17,8 @@ use rustix::io::Errno;
 use sinew::frame::{Decoder, FrameStats, Framing};
 use sinew::link::{RecvError, Rx, SendError, Tx};
 
+use crate::apart::polled::Polled;
+use crate::apart::{Apart, Keep};
 use crate::link::{Link, Traffic, Want};
 use crate::nonblocking;
 use crate::out::{Out, Patient};
@@ -77,6 +79,20 @@ impl ByteLink {
         self
     }
 
+    /// The halves, for two threads.
+    pub fn apart(self) -> Apart {
+        let keep = self._keep.map(|keep| Arc::new(Mutex::new(keep)));
+        let mut tx = self.tx;
+        tx._keep = keep.clone();
+        let rx = Polled::new(self.rx)
+            .watching(Arc::<Out<Batch>>::downgrade(&tx.out))
+            .keeping(keep);
+        Apart {
+            tx: Box::new(tx),
+            rx: Box::new(rx),
+        }
+    }
+
     /// The halves, for a driver that arms them instead of sleeping on the link.
     pub fn split(self) -> (ByteTx, ByteRx, Option<Box<dyn Send>>) {
         (self.tx, self.rx, self._keep)
@@ -112,10 +128,8 @@ impl Link for ByteLink {
 
     fn traffic(&self) -> Traffic {
         Traffic {
-            bytes_in: self.rx.bytes,
             bytes_out: self.tx.out.state().written,
-            frames: *self.rx.stats(),
-            dropped: 0,
+            ..self.rx.traffic()
         }
     }
 }
@@ -126,6 +140,8 @@ pub struct ByteTx {
     place: Box<[u8]>,
     in_hand: bool,
     out: Arc<Out<Batch>>,
+    /// Behind the descriptor.
+    _keep: Option<Keep>,
 }
 
 impl ByteTx {
@@ -135,6 +151,7 @@ impl ByteTx {
             place: vec![0; mtu].into(),
             in_hand: false,
             out: Out::new(fd, Batch::new(framing.max_encoded_len(mtu))),
+            _keep: None,
         }
     }
 }
@@ -194,7 +211,7 @@ impl Drop for ByteTx {
 
 /// The receiving half.
 pub struct ByteRx {
-    inp: Arc<Ready<OwnedFd>>,
+    pub(crate) inp: Arc<Ready<OwnedFd>>,
     decoder: Decoder,
     buffer: Box<[u8]>,
     start: usize,
@@ -230,6 +247,15 @@ impl ByteRx {
     /// What became of the bytes received so far.
     pub fn stats(&self) -> &FrameStats {
         self.decoder.stats()
+    }
+
+    pub(crate) fn traffic(&self) -> Traffic {
+        Traffic {
+            bytes_in: self.bytes,
+            bytes_out: 0,
+            frames: *self.stats(),
+            dropped: 0,
+        }
     }
 
     /// The length of the next packet, now in the place.

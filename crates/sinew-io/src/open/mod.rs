@@ -34,7 +34,7 @@ const KEEP_IDLE: Duration = Duration::from_secs(30);
 const KEEP_INTERVAL: Duration = Duration::from_secs(10);
 const KEEP_PROBES: u32 = 3;
 /// How long a peer may take none of what waits to be sent to it: as long as the probes take.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A blocking client over the link that the endpoint names.
 pub fn connect(endpoint: &Endpoint) -> Result<Client<AnyLink>, ConnectError> {
@@ -97,16 +97,22 @@ pub(crate) fn open_bytes(endpoint: &Endpoint) -> Result<ByteLink, ConnectError> 
 
 /// A link over an accepted or connected TCP socket.
 pub(crate) fn tcp_link(socket: TcpStream, endpoint: &Endpoint) -> io::Result<ByteLink> {
-    socket.set_nodelay(true)?;
+    prepare_tcp(&socket)?;
     sockopt::set_socket_send_buffer_size(&socket, BUFFER)?;
     sockopt::set_socket_recv_buffer_size(&socket, 2 * BUFFER)?;
-    sockopt::set_tcp_keepidle(&socket, KEEP_IDLE)?;
-    sockopt::set_tcp_keepintvl(&socket, KEEP_INTERVAL)?;
-    sockopt::set_tcp_keepcnt(&socket, KEEP_PROBES)?;
-    sockopt::set_socket_keepalive(&socket, true)?;
-    sockopt::set_tcp_user_timeout(&socket, PATIENCE.as_millis() as u32)?;
     let link = ByteLink::duplex(socket.into(), endpoint.framing, endpoint.mtu)?;
     Ok(link.with_patience(PATIENCE))
+}
+
+/// What every TCP socket gets: each packet leaves at once, and a peer that vanishes is noticed.
+pub(crate) fn prepare_tcp(socket: &TcpStream) -> io::Result<()> {
+    socket.set_nodelay(true)?;
+    sockopt::set_tcp_keepidle(socket, KEEP_IDLE)?;
+    sockopt::set_tcp_keepintvl(socket, KEEP_INTERVAL)?;
+    sockopt::set_tcp_keepcnt(socket, KEEP_PROBES)?;
+    sockopt::set_socket_keepalive(socket, true)?;
+    sockopt::set_tcp_user_timeout(socket, PATIENCE.as_millis() as u32)?;
+    Ok(())
 }
 
 /// A link over an accepted or connected unix socket.
@@ -136,7 +142,7 @@ pub(crate) fn addresses(
     Ok(found)
 }
 
-fn open_tcp(endpoint: &Endpoint, host: &str, port: u16) -> Result<TcpStream, ConnectError> {
+pub(crate) fn open_tcp(endpoint: &Endpoint, host: &str, port: u16) -> Result<TcpStream, ConnectError> {
     let mut last = ConnectError::NoServer(endpoint.clone());
     for address in addresses(endpoint, host, port)? {
         match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {

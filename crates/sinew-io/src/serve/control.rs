@@ -8,17 +8,17 @@ use crate::lock;
 
 /// Stops the threads of one endpoint.
 #[derive(Default)]
-pub(super) struct Control {
+pub(crate) struct Control {
     is_stopped: AtomicBool,
     wakers: Mutex<Vec<Waker>>,
 }
 
 impl Control {
-    pub(super) fn is_stopped(&self) -> bool {
+    pub(crate) fn is_stopped(&self) -> bool {
         self.is_stopped.load(Ordering::SeqCst)
     }
 
-    pub(super) fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.is_stopped.store(true, Ordering::SeqCst);
         for waker in lock(&self.wakers).drain(..) {
             waker.wake();
@@ -26,7 +26,7 @@ impl Control {
     }
 
     /// Lets `stop` wake a thread for the time that it runs.
-    pub(super) fn during<T>(&self, waker: Waker, run: impl FnOnce() -> T) -> T {
+    pub(crate) fn during<T>(&self, waker: Waker, run: impl FnOnce() -> T) -> T {
         lock(&self.wakers).push(waker.clone());
         let result = run();
         lock(&self.wakers).retain(|other| !other.will_wake(&waker));

@@ -29,7 +29,7 @@ use crate::sleep::{Sleeper, reading};
 
 /// Clients that may wait to be accepted; the system may allow fewer. One that comes to a full queue
 /// over TCP tries again only after a second.
-const BACKLOG: i32 = 4096;
+pub(crate) const BACKLOG: i32 = 4096;
 
 /// Threads beyond those of the links: for observers of shared memory, and for clients that have not
 /// said yet what they want, or that are being refused.
@@ -98,7 +98,7 @@ impl From<ConnectError> for ListenError {
 }
 
 impl ListenError {
-    fn new(at: &Endpoint, error: io::Error) -> ListenError {
+    pub(crate) fn new(at: &Endpoint, error: io::Error) -> ListenError {
         let at = at.clone();
         match error.kind() {
             io::ErrorKind::AddrInUse => ListenError::InUse(at),
@@ -343,7 +343,7 @@ impl<S: Service + Send + 'static, const CALLS: usize> Server<S, CALLS> {
 }
 
 /// Binds a socket at this path; one that an ended server has left behind is replaced.
-fn bind_unix(path: &Path) -> io::Result<(UnixListener, SocketPath)> {
+pub(crate) fn bind_unix(path: &Path) -> io::Result<(UnixListener, SocketPath)> {
     let is_refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
     SocketPath::bind(
         path,

@@ -26,9 +26,9 @@ use crate::Clock;
 use crate::link::{Link, Want};
 use crate::lock;
 
-mod control;
+pub(crate) mod control;
 mod lane;
-mod listen;
+pub(crate) mod listen;
 mod pump;
 mod seat;
 mod udp;

@@ -9,7 +9,9 @@
 //! | `dial`, `greet` | `shm:PATH` as its client and as its server |
 //! | `region` | `shm:FILE?doorbell=SOCKET`: memory that an emulator or another core shares |
 //! | `spin`, `watch` | how a thread waits, and how tasks do |
+//! | `apart` | the halves for two threads |
 
+mod apart;
 pub(crate) mod call_link;
 pub mod config;
 pub(crate) mod dial;

@@ -30,12 +30,12 @@ pub type ProcessRx = Incoming<EndRef, Vec<u8>>;
 
 /// One channel of a link to another process, for a thread that calls or serves.
 pub struct ProcessLink {
-    tx: Counted<ProcessTx>,
-    rx: Counted<ProcessRx>,
-    link: link::Link,
-    sleeper: Sleeper,
-    spin: Spin,
-    woken: Arc<Flag>,
+    pub(super) tx: Counted<ProcessTx>,
+    pub(super) rx: Counted<ProcessRx>,
+    pub(super) link: link::Link,
+    pub(super) sleeper: Sleeper,
+    pub(super) spin: Spin,
+    pub(super) woken: Arc<Flag>,
     waker: Waker,
 }
 
@@ -121,14 +121,7 @@ impl Link for ProcessLink {
         if self.woken.0.load(Ordering::Acquire) {
             return;
         }
-        let Some(bell) = self.link.descriptor() else {
-            return;
-        };
-        // A sign of life now and then, for observers.
-        let heartbeat = self.link.heartbeat();
-        let timeout = timeout.map_or(heartbeat, |timeout| timeout.min(heartbeat));
-        self.sleeper.sleep(reading(&bell), None, Some(timeout));
-        self.link.on_ready();
+        sleep_on(&self.link, &mut self.sleeper, timeout);
     }
 
     fn waker(&mut self) -> Waker {
@@ -140,9 +133,21 @@ impl Link for ProcessLink {
     }
 }
 
+/// Until the peer rings, for a heartbeat at most.
+pub(super) fn sleep_on(link: &link::Link, sleeper: &mut Sleeper, timeout: Option<Duration>) {
+    let Some(bell) = link.descriptor() else {
+        return;
+    };
+    // A sign of life now and then, for observers.
+    let heartbeat = link.heartbeat();
+    let timeout = timeout.map_or(heartbeat, |timeout| timeout.min(heartbeat));
+    sleeper.sleep(reading(&bell), None, Some(timeout));
+    link.on_ready();
+}
+
 /// A waker for a thread that looks before it sleeps.
 #[derive(Default)]
-struct Flag(AtomicBool);
+pub(super) struct Flag(pub(super) AtomicBool);
 
 impl Wake for Flag {
     fn wake(self: Arc<Self>) {

@@ -17,6 +17,8 @@ use std::time::Duration;
 use sinew::frame::length::{Width, encoded_len};
 use sinew::link::{SendError, Tx};
 
+use crate::apart::Apart;
+use crate::apart::polled::Polled;
 use crate::nonblocking;
 use crate::out::Out;
 use crate::out::queue::{Chunk, Queue};
@@ -48,6 +50,15 @@ pub fn link(fd: OwnedFd, width: Width, mtu: usize) -> std::io::Result<(StreamTx,
     ))
 }
 
+/// The halves for two threads.
+pub(crate) fn apart(tx: StreamTx, rx: StreamRx) -> Apart {
+    let out = Arc::downgrade(&tx.out);
+    Apart {
+        tx: Box::new(tx),
+        rx: Box::new(Polled::new(rx).watching(out)),
+    }
+}
+
 /// The sending half.
 pub struct StreamTx {
     width: Width,
@@ -55,7 +66,7 @@ pub struct StreamTx {
     /// Where packets are written; there is room for one more, however long.
     chunk: Option<Chunk>,
     in_hand: bool,
-    pub(crate) out: Arc<Out<Queue>>,
+    out: Arc<Out<Queue>>,
 }
 
 impl StreamTx {
