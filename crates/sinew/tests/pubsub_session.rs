@@ -200,7 +200,7 @@ fn sample_goes_on_where_a_full_link_cut_it() {
         Err(PutError::Cut)
     );
     other.turn(NOW);
-    one.session.abandon(&mut one.tx, NOW).unwrap();
+    one.session.abandon();
     one.session.put(&mut one.tx, lamp, b"next", NOW).unwrap();
     settle(&mut one, &mut other, NOW);
     let sample = Told::Sample(sub, "demo/lamp".into(), Kind::Put, b"next".into());

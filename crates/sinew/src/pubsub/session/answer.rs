@@ -29,6 +29,13 @@ pub struct Queryable<K> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct QueryableId(pub(super) u16);
 
+impl QueryableId {
+    /// Where it stands in its table.
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
 /// A query of the peer that is being answered, in the tables.
 #[derive(Debug)]
 pub struct Request {

@@ -350,6 +350,7 @@ impl<T: Tables> Session<T> {
                 if self.heard.after_micros(self.agreed.lease) <= now {
                     return Ok(Some(Closed::Expired));
                 }
+                self.out.settle(tx, &self.agreed, now)?;
                 if self.owed {
                     self.declare(tx, now)?;
                     self.out.flush(tx, &self.agreed, now)?;

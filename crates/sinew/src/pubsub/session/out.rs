@@ -43,6 +43,8 @@ struct Cut {
     offset: usize,
     /// All its bytes, to know it again.
     total: usize,
+    /// It does not go on: the peer is to be told.
+    given_up: bool,
 }
 
 /// How a message is to be sent.
@@ -148,6 +150,7 @@ impl Out {
         now: Instant,
         message: &mut dyn FnMut(&mut Writer<'_>),
     ) -> Result<(), Refused> {
+        self.settle(tx, agreed, now)?;
         if let Some(cut) = self.cut.filter(|cut| cut.channel == how.channel) {
             let mut writer = Writer::new(&mut []);
             message(&mut writer);
@@ -204,6 +207,7 @@ impl Out {
             channel: how.channel,
             offset: 0,
             total,
+            given_up: false,
         };
         self.fragments(tx, agreed, cut, now, message)
     }
@@ -264,39 +268,45 @@ impl Out {
         Ok(())
     }
 
-    /// Gives up the message of which only some fragments have left, and tells the peer.
-    pub(super) fn abandon<X: Tx + ?Sized>(
+    /// Gives up the message of which only some fragments have left.
+    pub(super) fn abandon(&mut self) {
+        if let Some(cut) = &mut self.cut {
+            cut.given_up = true;
+        }
+    }
+
+    /// Tells the peer of a message that was given up.
+    pub(super) fn settle<X: Tx + ?Sized>(
         &mut self,
         tx: &mut X,
         agreed: &Agreed,
         now: Instant,
     ) -> Result<(), Refused> {
-        let Some(cut) = self.cut else { return Ok(()) };
-        if agreed.patch == 0 {
-            // The next sequence number is left out: the gap makes the peer discard what it has.
-            self.advance(cut.channel, agreed);
-            self.cut = None;
+        let Some(cut) = self.cut.filter(|cut| cut.given_up) else {
             return Ok(());
+        };
+        // Without marks, a number that is left out makes the peer discard what it has.
+        if agreed.patch > 0 {
+            self.commit(tx, agreed, now)?;
+            let place = tx.place(agreed.limit)?;
+            let mut writer = Writer::new(place);
+            transport::Fragment {
+                reliable: cut.channel == Channel::Reliable,
+                more: true,
+                sn: self.next(cut.channel),
+                priority: Priority::Data,
+                first: false,
+                drop: true,
+                payload: &[],
+            }
+            .encode(&mut writer);
+            let len = writer.finish().ok_or(Refused::TooLarge)?;
+            tx.commit(len)?;
+            tx.flush();
+            self.left = now;
         }
-        self.commit(tx, agreed, now)?;
-        let place = tx.place(agreed.limit)?;
-        let mut writer = Writer::new(place);
-        transport::Fragment {
-            reliable: cut.channel == Channel::Reliable,
-            more: true,
-            sn: self.next(cut.channel),
-            priority: Priority::Data,
-            first: false,
-            drop: true,
-            payload: &[],
-        }
-        .encode(&mut writer);
-        let len = writer.finish().ok_or(Refused::TooLarge)?;
-        tx.commit(len)?;
         self.advance(cut.channel, agreed);
         self.cut = None;
-        self.left = now;
-        tx.flush();
         Ok(())
     }
 

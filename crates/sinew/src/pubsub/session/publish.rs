@@ -56,6 +56,13 @@ pub struct Publisher<K> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct PublisherId(pub(super) u16);
 
+impl PublisherId {
+    /// Where it stands in its table.
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
 /// Why something with a key could not be entered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DeclareError {
@@ -280,9 +287,10 @@ impl<T: Tables> Session<T> {
         self.became(result, options.qos, sent)
     }
 
-    /// Gives up the sample of which only a part has left ([`PutError::Cut`]), and tells the peer.
-    pub fn abandon<X: Tx + ?Sized>(&mut self, tx: &mut X, now: Instant) -> Result<(), PutError> {
-        Ok(self.out.abandon(tx, &self.agreed, now)?)
+    /// Gives up the sample of which only a part has left ([`PutError::Cut`]); the peer is told as soon
+    /// as there is a place.
+    pub fn abandon(&mut self) {
+        self.out.abandon();
     }
 
     /// Everything that is waiting in the batch leaves now.

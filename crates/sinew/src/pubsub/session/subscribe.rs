@@ -21,6 +21,13 @@ pub struct Subscriber<K> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct SubscriberId(pub(super) u16);
 
+impl SubscriberId {
+    /// Where it stands in its table.
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
 /// A sample that has arrived. It borrows from the packet and from the session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sample<'s> {
