@@ -11,6 +11,7 @@
 //! | [`shm`] | memory shared with another thread or process |
 //! | [`client`] | a blocking client, driven in the caller's thread |
 //! | [`reconnect`] | a link that is opened again when it is lost |
+//! | [`pubsub`] | a node that publishes, subscribes and queries: Zenoh |
 //! | [`serve`] | services for any number of links, one thread each |
 //! | `tokio` (feature) | an async client that tasks share, and a server task per link |
 //!
@@ -29,6 +30,7 @@ pub mod loopback;
 pub mod open;
 mod out;
 mod parked;
+pub mod pubsub;
 mod reactor;
 pub mod reconnect;
 pub mod serve;

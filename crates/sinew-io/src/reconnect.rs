@@ -129,7 +129,7 @@ impl Redial {
 }
 
 /// Between half and all of the span, so that many clients do not come back at the same moment.
-fn jitter(span: Duration) -> Duration {
+pub(crate) fn jitter(span: Duration) -> Duration {
     let random = RandomState::new().build_hasher().finish() as u32;
     span / 2 + (span / 2).mul_f64(f64::from(random) / f64::from(u32::MAX))
 }

@@ -103,7 +103,11 @@ fn unix_sockets_with_every_framing() {
 fn streams_without_a_copy() {
     let path = support::fresh_path("sock");
     let listener = UnixListener::bind(&path).unwrap();
-    for (width, mtu) in [(Width::Two, 256), (Width::Two, 65_535), (Width::Four, 70_000)] {
+    for (width, mtu) in [
+        (Width::Two, 256),
+        (Width::Two, 65_535),
+        (Width::Four, 70_000),
+    ] {
         passes(|| {
             let near = UnixStream::connect(&path).unwrap();
             let far = listener.accept().unwrap().0;
@@ -178,7 +182,10 @@ fn halves_apart_over_sockets() {
     let path = support::fresh_path("sock");
     passes(apart("tcp:127.0.0.1:0", Use::Batches));
     passes(apart("tcp:127.0.0.1:0", Use::Calls));
-    passes(apart(&format!("unix:{}?frame=len", path.display()), Use::Batches));
+    passes(apart(
+        &format!("unix:{}?frame=len", path.display()),
+        Use::Batches,
+    ));
 }
 
 #[test]

@@ -142,7 +142,11 @@ pub(crate) fn addresses(
     Ok(found)
 }
 
-pub(crate) fn open_tcp(endpoint: &Endpoint, host: &str, port: u16) -> Result<TcpStream, ConnectError> {
+pub(crate) fn open_tcp(
+    endpoint: &Endpoint,
+    host: &str,
+    port: u16,
+) -> Result<TcpStream, ConnectError> {
     let mut last = ConnectError::NoServer(endpoint.clone());
     for address in addresses(endpoint, host, port)? {
         match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {

@@ -118,7 +118,8 @@ impl<P: Pending> Out<P> {
                 Err(_) => state.close(),
             }
         }
-        self.is_stuck.store(state.stuck.is_some(), Ordering::Relaxed);
+        self.is_stuck
+            .store(state.stuck.is_some(), Ordering::Relaxed);
     }
 
     /// A state in which a place may be given; else what a sender is told.

@@ -18,8 +18,8 @@ use sinew::link::{RecvError, Rx};
 use super::Accept;
 use crate::apart::{Apart, Receive};
 use crate::link::Traffic;
-use crate::udp::{UdpLink, enlarge};
 use crate::lock;
+use crate::udp::{UdpLink, enlarge};
 
 /// Datagrams of one address that are kept until its link reads them. More are dropped.
 const EARLY: usize = 16;

@@ -376,6 +376,11 @@ impl<T: Tables> Session<T> {
         self.end(tx, Closed::Here, now);
     }
 
+    /// Packets have arrived that are not looked at yet, for want of room: the peer is alive.
+    pub fn is_alive(&mut self, now: Instant) {
+        self.heard = now;
+    }
+
     /// The link has ended: `receive` and `poll` cannot see it.
     pub fn link_lost(&mut self) -> Option<Event<'static>> {
         let was = self.phase;

@@ -1,0 +1,328 @@
+//! What the threads of a node share: the session, and the sending half of its link.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::task::{Wake, Waker};
+use std::time::Duration;
+
+use sinew::link::{SendError, Tx};
+use sinew::pubsub::codec::Zid;
+use sinew::pubsub::session::{
+    Ask, AskError, Closed, Put, PutError, QueryId, RequestId, Session, State, Stats,
+};
+use sinew::time::Instant;
+
+use super::query::Mailbox;
+use super::tables::Host;
+use crate::link::Traffic;
+use crate::{Clock, lock};
+
+/// Behind the lock of a node.
+pub(super) struct Core {
+    pub session: Session<Host>,
+    pub tx: Box<dyn Tx + Send>,
+    pub clock: Clock,
+    /// The time that is good enough while a batch is filled.
+    now: Instant,
+    /// Who is sending a sample that the link has cut.
+    cut: Option<u64>,
+    tickets: u64,
+    /// When the driver looks next by itself; [`Instant::START`] while it is awake.
+    pub looks_at: Instant,
+    /// Samples were batched since the driver looked.
+    pub batched: bool,
+    pub batching: Duration,
+    /// Wakes the driver.
+    pub waker: Waker,
+    /// Answers that are waited for.
+    pub queries: HashMap<QueryId, Mailbox>,
+    /// Ends of answers that the link had no place for.
+    pub unfinished: Vec<(u32, RequestId)>,
+    pub status: Status,
+    /// The node is to end.
+    pub ending: bool,
+}
+
+/// How a node's connection is.
+#[derive(Clone, Debug, Default)]
+pub struct Status {
+    /// Sessions that came about so far.
+    pub opened: u32,
+    /// Why the last one ended, or why there is none yet.
+    pub trouble: Option<Trouble>,
+    /// Attempts that failed since there was a session.
+    pub failures: u32,
+    /// What the link has carried. Of the link before, after a reconnect, nothing.
+    pub traffic: Traffic,
+}
+
+/// Why there is no session.
+#[derive(Clone, Debug)]
+pub enum Trouble {
+    /// The link could not be opened, in words.
+    Link(String),
+    /// The session ended, or did not come about.
+    Session(Closed),
+}
+
+impl std::fmt::Display for Trouble {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Trouble::Link(text) => f.write_str(text),
+            Trouble::Session(closed) => closed.fmt(f),
+        }
+    }
+}
+
+/// A node, as all its handles share it.
+pub(super) struct Shared {
+    core: Mutex<Core>,
+    /// Told when a place may be free, or the state changes.
+    pub room: Arc<Room>,
+}
+
+/// Waiters for what only a look at the core can tell.
+#[derive(Default)]
+pub(super) struct Room {
+    count: Mutex<u64>,
+    changed: Condvar,
+}
+
+impl Room {
+    pub fn count(&self) -> u64 {
+        *lock(&self.count)
+    }
+
+    /// Waits until it is told after `seen` was read, or time is up.
+    pub fn wait(&self, seen: u64, timeout: Duration) {
+        let count = lock(&self.count);
+        let _ = self
+            .changed
+            .wait_timeout_while(count, timeout, |count| *count == seen);
+    }
+
+    pub fn tell(&self) {
+        *lock(&self.count) += 1;
+        self.changed.notify_all();
+    }
+}
+
+impl Wake for Room {
+    fn wake(self: Arc<Self>) {
+        self.tell();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.tell();
+    }
+}
+
+impl Shared {
+    pub fn new(session: Session<Host>, batching: Duration) -> Shared {
+        Shared {
+            core: Mutex::new(Core {
+                session,
+                tx: Box::new(NoLink),
+                clock: Clock::start(),
+                now: Instant::START,
+                cut: None,
+                tickets: 0,
+                looks_at: Instant::START,
+                batched: false,
+                batching,
+                waker: Waker::noop().clone(),
+                queries: HashMap::new(),
+                unfinished: Vec::new(),
+                status: Status::default(),
+                ending: false,
+            }),
+            room: Arc::default(),
+        }
+    }
+
+    pub fn core(&self) -> MutexGuard<'_, Core> {
+        lock(&self.core)
+    }
+
+    /// Sends, waiting for a place where the policy is to block. `f` is called again until the link
+    /// has taken all of it.
+    #[inline]
+    pub fn send(
+        &self,
+        blocks: bool,
+        mut f: impl FnMut(&mut Session<Host>, &mut dyn Tx, Instant) -> Result<Put, PutError>,
+    ) -> Result<Put, PutError> {
+        let mut core = self.core();
+        match core.attempt(None, &mut f) {
+            (Err(PutError::Full | PutError::Cut), ticket) => {
+                self.wait(core, ticket, blocks, &mut f)
+            }
+            (result, _) => result,
+        }
+    }
+
+    #[inline(never)]
+    fn wait<'c>(
+        &'c self,
+        mut core: MutexGuard<'c, Core>,
+        ticket: u64,
+        blocks: bool,
+        f: &mut dyn FnMut(&mut Session<Host>, &mut dyn Tx, Instant) -> Result<Put, PutError>,
+    ) -> Result<Put, PutError> {
+        // The driver's thread must not wait for what may only come when it receives.
+        if super::node::is_driver() && core.cut != Some(ticket) {
+            return Err(PutError::Full);
+        }
+        let started = std::time::Instant::now();
+        loop {
+            let seen = self.room.count();
+            let waker = Waker::from(self.room.clone());
+            core.tx.arm(&waker);
+            drop(core);
+            self.room.wait(seen, PAUSE);
+            core = self.core();
+            match core.attempt(Some(ticket), &mut *f) {
+                (Err(PutError::Full | PutError::Cut), _) => {}
+                (result, _) => {
+                    // Whoever waits for the end of this one can go on.
+                    self.room.tell();
+                    return result;
+                }
+            }
+            if !blocks && started.elapsed() > PATIENCE {
+                if core.cut == Some(ticket) {
+                    core.cut = None;
+                    core.session.abandon();
+                }
+                self.room.tell();
+                return Ok(Put::Dropped);
+            }
+        }
+    }
+
+    /// Asks, waiting for a place.
+    pub fn ask(&self, ask: &Ask<'_>, mailbox: &Mailbox) -> Result<QueryId, AskError> {
+        let mut entered = Err(AskError::TooMany);
+        let mut asking = |session: &mut Session<Host>, tx: &mut dyn Tx, now| {
+            session.tables_mut().room_for_query();
+            entered = session.ask(tx, ask, now);
+            match entered {
+                Ok(_) => Ok(Put::Sent),
+                Err(AskError::Put(error)) => Err(error),
+                Err(AskError::TooMany) => Err(PutError::NoSuch),
+            }
+        };
+        let mut core = self.core();
+        let result = match core.attempt(None, &mut asking) {
+            (Err(PutError::Full | PutError::Cut), ticket) => {
+                let result = self.wait(core, ticket, true, &mut asking);
+                core = self.core();
+                result
+            }
+            (result, _) => result,
+        };
+        match (result, entered) {
+            (Ok(_), Ok(query)) => {
+                core.queries.insert(query, mailbox.clone());
+                core.wake_by(Instant::START);
+                Ok(query)
+            }
+            (_, Err(error)) => Err(error),
+            (Err(error), Ok(_)) => Err(AskError::Put(error)),
+        }
+    }
+}
+
+/// A sample that may be dropped is dropped when the link has taken nothing for this long. One that
+/// a link has taken in part gets the same.
+const PATIENCE: Duration = Duration::from_millis(50);
+/// Who waits for a place looks again after this long, whatever he was told.
+const PAUSE: Duration = Duration::from_millis(20);
+
+impl Core {
+    /// One attempt to send; the number is to be given to the next one for the same thing.
+    #[inline]
+    fn attempt(
+        &mut self,
+        ticket: Option<u64>,
+        f: &mut (impl FnMut(&mut Session<Host>, &mut dyn Tx, Instant) -> Result<Put, PutError> + ?Sized),
+    ) -> (Result<Put, PutError>, u64) {
+        let number = ticket.unwrap_or_else(|| {
+            self.tickets += 1;
+            self.tickets
+        });
+        if self.cut.is_some_and(|cut| cut != number) {
+            return (Err(PutError::Full), number);
+        }
+        let was_batching = self.session.is_batching();
+        if !was_batching {
+            self.now = self.clock.now();
+        }
+        let result = f(&mut self.session, &mut *self.tx, self.now);
+        self.cut = (result == Err(PutError::Cut)).then_some(number);
+        if !was_batching && self.session.is_batching() {
+            self.batched = true;
+            self.wake_by(self.now.after(self.batching));
+        }
+        (result, number)
+    }
+
+    /// The driver must look at this time at the latest.
+    pub fn wake_by(&mut self, time: Instant) {
+        if self.looks_at > time {
+            self.looks_at = Instant::START;
+            self.waker.wake_by_ref();
+        }
+    }
+
+    /// There is no link any more.
+    pub fn unlink(&mut self) {
+        self.tx = Box::new(NoLink);
+        self.cut = None;
+        self.unfinished.clear();
+        self.waker = Waker::noop().clone();
+    }
+
+    pub fn stats(&self) -> Stats {
+        *self.session.stats()
+    }
+}
+
+/// Stands where there is no link.
+pub(super) struct NoLink;
+
+impl Tx for NoLink {
+    fn mtu(&self) -> usize {
+        0
+    }
+
+    fn place(&mut self, _min: usize) -> Result<&mut [u8], SendError> {
+        Err(SendError::Closed)
+    }
+
+    fn commit(&mut self, _len: usize) -> Result<(), SendError> {
+        Err(SendError::Closed)
+    }
+
+    fn flush(&mut self) {}
+
+    fn arm(&mut self, waker: &Waker) {
+        waker.wake_by_ref();
+    }
+}
+
+/// A random number.
+pub(super) fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+/// A random id.
+pub(super) fn random_zid() -> Zid {
+    loop {
+        let bytes = (u128::from(random()) << 64 | u128::from(random())).to_le_bytes();
+        if let Some(zid) = Zid::new(&bytes) {
+            return zid;
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Publish, subscribe and query from threads: a node with a session of Zenoh, on any link.
+//!
+//! ```no_run
+//! use sinew_io::pubsub;
+//!
+//! let node = pubsub::connect("tcp:127.0.0.1:7447")?;
+//! let lamp = node.publisher("demo/lamp")?;
+//! lamp.put(b"on")?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | module | what it is for |
+//! |---|---|
+//! | `node` | the handles, and the thread that keeps the session up |
+//! | `core` | what threads share: the session and the sending half, behind one lock |
+//! | `deliver` | what has arrived, kept while the lock is let go |
+//! | `query`, `sample` | answers and samples with memory of their own |
+//! | `tables` | tables that grow |
+
+use std::time::Duration;
+
+use sinew::pubsub::codec::{WhatAmI, Zid};
+use sinew::pubsub::session::Config;
+
+use crate::apart::{self, Apart};
+use crate::endpoint::{Address, Endpoint, EndpointError, Use};
+use crate::reconnect::Backoff;
+
+mod core;
+mod deliver;
+mod node;
+mod query;
+mod sample;
+mod tables;
+
+pub use self::core::{Status, Trouble};
+pub use node::{Node, NotOpen, Publisher, Queryable, Samples, SendOnceError, Subscriber};
+pub use query::{Answer, Replies, ReplyError, Responder};
+pub use sample::{Overflow, OwnedSample};
+
+/// How a node behaves.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Client of a router, or peer.
+    pub whatami: WhatAmI,
+    /// The id of the node; `None`: a random one.
+    pub zid: Option<Zid>,
+    /// The other side takes this one for gone after so long without a sign of life.
+    pub lease: Duration,
+    /// How long a sample may wait for others to share its batch; zero: each leaves at once.
+    pub batching: Duration,
+    /// The largest batch to agree on, in bytes; the link's mtu, where that is less.
+    pub batch_size: u16,
+    /// The largest message, in bytes, there and back.
+    pub largest: usize,
+    /// How long to wait between attempts to connect.
+    pub backoff: Backoff,
+}
+
+impl Options {
+    /// A client of a router: a lease of 10 s, no batching, messages of up to 64 MiB.
+    pub fn client() -> Options {
+        Options {
+            whatami: WhatAmI::Client,
+            zid: None,
+            lease: Duration::from_secs(10),
+            batching: Duration::ZERO,
+            batch_size: u16::MAX,
+            largest: 64 << 20,
+            backoff: Backoff::default(),
+        }
+    }
+
+    /// A peer, with the same.
+    pub fn peer() -> Options {
+        Options {
+            whatami: WhatAmI::Peer,
+            ..Options::client()
+        }
+    }
+
+    fn config(&self, random: Zid, seed: u32) -> Config {
+        let config = match self.whatami {
+            WhatAmI::Client => Config::client(self.zid.unwrap_or(random)),
+            _ => Config::peer(self.zid.unwrap_or(random)),
+        };
+        Config {
+            lease_ms: u32::try_from(self.lease.as_millis()).unwrap_or(u32::MAX),
+            batching: self.batching,
+            batch_size: self.batch_size,
+            largest: self.largest,
+            seed,
+            ..config
+        }
+    }
+}
+
+/// Why there is no node.
+#[derive(Debug)]
+pub enum OpenError {
+    /// The text names no link.
+    Endpoint(EndpointError),
+    /// There was no session in time.
+    NotOpen(NotOpen),
+}
+
+impl std::fmt::Display for OpenError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            OpenError::Endpoint(error) => error.fmt(f),
+            OpenError::NotOpen(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+/// How long [`connect`] waits for the session.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A client of the router at an endpoint, when its session is open.
+pub fn connect(endpoint: &str) -> Result<Node, OpenError> {
+    let endpoint = Endpoint::parse(endpoint, Use::Batches).map_err(OpenError::Endpoint)?;
+    let node = open(&endpoint, Options::client());
+    match node.wait_open(CONNECT_TIMEOUT) {
+        Ok(_) => Ok(node),
+        Err(error) => Err(OpenError::NotOpen(error)),
+    }
+}
+
+/// A node that opens a session at the endpoint, now and whenever it is lost. It need not come about at
+/// once: see [`Node::wait_open`] and [`Node::status`].
+pub fn open(endpoint: &Endpoint, options: Options) -> Node {
+    let at = endpoint.clone();
+    let dial = move || apart::open(&at).map_err(|error| error.to_string());
+    let loses = loses(endpoint);
+    Node::start(Source::Dial(Box::new(dial), loses), options)
+}
+
+/// A node on a link that there is, whose other side opens the session: one that a listener gave. When
+/// the link is lost, the node has ended.
+pub fn accept(apart: Apart, options: Options) -> Node {
+    Node::start(Source::Accepted(Some(apart)), options)
+}
+
+/// A node on a link that there is, which opens the session; when the link is lost, it has ended.
+pub fn over(apart: Apart, options: Options) -> Node {
+    Node::start(Source::Given(Some(apart)), options)
+}
+
+/// Whether packets can be lost there.
+fn loses(endpoint: &Endpoint) -> bool {
+    matches!(endpoint.address, Address::Udp(..) | Address::Serial(..))
+}
+
+/// How a link is opened.
+type Dial = Box<dyn FnMut() -> Result<Apart, String> + Send>;
+
+/// Where a node's links come from.
+enum Source {
+    /// They are opened; packets can be lost.
+    Dial(Dial, bool),
+    /// There is one, and the other side asks.
+    Accepted(Option<Apart>),
+    /// There is one, and this side asks.
+    Given(Option<Apart>),
+}
+
+impl Source {
+    /// The next link; `None`: there is no more.
+    fn link(&mut self) -> Option<Result<Apart, String>> {
+        match self {
+            Source::Dial(dial, _) => Some(dial()),
+            Source::Accepted(apart) | Source::Given(apart) => apart.take().map(Ok),
+        }
+    }
+
+    fn accepts(&self) -> bool {
+        matches!(self, Source::Accepted(_))
+    }
+
+    /// After how many microseconds the handshake is asked for again.
+    fn resend(&self) -> u64 {
+        match self {
+            Source::Dial(_, true) => 1_000_000,
+            _ => 0,
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! Queries: answers to one's own, and what a queryable answers with.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+use sinew::pubsub::codec::{self, Consolidation, Encoding, Kind, Timestamp};
+use sinew::pubsub::keyexpr::{KeyExpr, KeyExprError};
+use sinew::pubsub::session::{Ended, PutError, QueryId, Reply, RequestId};
+
+use super::core::Shared;
+use super::sample::OwnedSample;
+use crate::lock;
+
+/// One answer to a query.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// A sample.
+    Sample(OwnedSample),
+    /// Somebody could not answer: his words, and what they are.
+    Error {
+        /// What the payload is, as Zenoh writes it.
+        encoding: String,
+        /// The words.
+        payload: Vec<u8>,
+    },
+}
+
+/// Answers that have arrived and were not looked at.
+#[derive(Debug, Default)]
+struct Letters {
+    answers: VecDeque<Answer>,
+    end: Option<Ended>,
+    /// Answers for which there was no room.
+    dropped: u64,
+}
+
+/// Where the driver puts answers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Mailbox(Arc<(Mutex<Letters>, Condvar)>);
+
+/// More are dropped, and counted.
+const MOST: usize = 65_536;
+
+impl Mailbox {
+    pub(super) fn put(&self, reply: &Reply<'_>) {
+        let answer = match &reply.answer {
+            codec::Reply::Sample { body, .. } => {
+                Answer::Sample(OwnedSample::of(reply.key, codec::Qos::DEFAULT, true, body))
+            }
+            codec::Reply::Error {
+                encoding, payload, ..
+            } => Answer::Error {
+                encoding: encoding.to_string(),
+                payload: payload.to_vec(),
+            },
+        };
+        let mut letters = lock(&self.0.0);
+        if letters.answers.len() < MOST {
+            letters.answers.push_back(answer);
+            self.0.1.notify_one();
+        } else {
+            letters.dropped += 1;
+        }
+    }
+
+    pub(super) fn end(&self, how: Ended) {
+        lock(&self.0.0).end = Some(how);
+        self.0.1.notify_one();
+    }
+}
+
+/// The answers to a query, as they arrive; with consolidation `Latest` (also where nothing was chosen)
+/// the newest of each key, at the end.
+pub struct Replies {
+    pub(super) shared: Arc<Shared>,
+    pub(super) query: QueryId,
+    pub(super) mailbox: Mailbox,
+    pub(super) consolidation: Consolidation,
+    pub(super) deadline: Instant,
+    pub(super) newest: BTreeMap<String, OwnedSample>,
+    pub(super) end: Option<Ended>,
+}
+
+impl Replies {
+    /// How it ended; `None` while answers can come.
+    pub fn ended(&self) -> Option<Ended> {
+        self.end
+    }
+
+    /// Answers that were dropped because nobody took them out.
+    pub fn dropped(&self) -> u64 {
+        lock(&self.mailbox.0.0).dropped
+    }
+
+    fn arrived(&mut self) -> Option<Answer> {
+        let (letters, come) = &*self.mailbox.0;
+        let mut letters = lock(letters);
+        loop {
+            if let Some(answer) = letters.answers.pop_front() {
+                return Some(answer);
+            }
+            if let Some(how) = letters.end {
+                self.end = Some(how);
+                return None;
+            }
+            // The session ends queries by itself; this is for a driver that is gone.
+            let left = self.deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                self.end = Some(Ended::TimedOut);
+                return None;
+            }
+            letters = come
+                .wait_timeout(letters, left)
+                .unwrap_or_else(std::sync::PoisonError::into_inner)
+                .0;
+        }
+    }
+}
+
+/// Whether `new` is later than what is known of its key. Without timestamps, the order of arrival
+/// decides.
+fn is_newer(new: Option<Timestamp>, old: Option<Timestamp>) -> bool {
+    match (new, old) {
+        (Some(new), Some(old)) => new.time >= old.time,
+        _ => true,
+    }
+}
+
+impl Iterator for Replies {
+    type Item = Answer;
+
+    fn next(&mut self) -> Option<Answer> {
+        loop {
+            if self.end.is_some() {
+                let (_, sample) = self.newest.pop_first()?;
+                // A key that was deleted last has no value.
+                if sample.kind == Kind::Put {
+                    return Some(Answer::Sample(sample));
+                }
+                continue;
+            }
+            let Some(answer) = self.arrived() else {
+                continue;
+            };
+            let Answer::Sample(sample) = answer else {
+                return Some(answer);
+            };
+            let known = self.newest.get(&sample.key);
+            let newer = known.is_none_or(|old| is_newer(sample.timestamp, old.timestamp));
+            match self.consolidation {
+                Consolidation::None => return Some(Answer::Sample(sample)),
+                Consolidation::Monotonic => {
+                    if newer {
+                        let mark = OwnedSample {
+                            payload: Vec::new(),
+                            kind: Kind::Del,
+                            ..sample.clone()
+                        };
+                        self.newest.insert(sample.key.clone(), mark);
+                        return Some(Answer::Sample(sample));
+                    }
+                }
+                Consolidation::Auto | Consolidation::Latest => {
+                    if newer {
+                        self.newest.insert(sample.key.clone(), sample);
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Replies {
+    fn drop(&mut self) {
+        let mut core = self.shared.core();
+        core.queries.remove(&self.query);
+        core.session.forget(self.query);
+    }
+}
+
+/// Answers one query, now or later, from any thread. Dropping it says that this was all.
+pub struct Responder {
+    pub(super) shared: Arc<Shared>,
+    pub(super) request: RequestId,
+    /// The session that asked.
+    pub(super) opened: u32,
+}
+
+/// Why an answer was not sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReplyError {
+    /// The key is no key expression.
+    Key(KeyExprError),
+    /// It could not be sent, or nobody waits for it any more.
+    Put(PutError),
+}
+
+impl std::fmt::Display for ReplyError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ReplyError::Key(error) => error.fmt(f),
+            ReplyError::Put(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ReplyError {}
+
+impl Responder {
+    /// Answers with a value of the queryable's own key, which then has no wildcard.
+    pub fn reply(&self, payload: &[u8]) -> Result<(), ReplyError> {
+        self.answer(None, &codec::Body::put(payload))
+    }
+
+    /// Answers with a value, or its absence, of this key, with options.
+    pub fn reply_on(&self, key: &str, body: &codec::Body<'_>) -> Result<(), ReplyError> {
+        let key = KeyExpr::new(key).map_err(ReplyError::Key)?;
+        self.answer(Some(key), body)
+    }
+
+    fn answer(&self, key: Option<KeyExpr<'_>>, body: &codec::Body<'_>) -> Result<(), ReplyError> {
+        let sent = self.shared.send(true, |session, tx, now| {
+            if session.stats().opened != self.opened {
+                return Err(PutError::NoSuch);
+            }
+            session.reply(tx, self.request, key, body, now)?;
+            Ok(sinew::pubsub::session::Put::Sent)
+        });
+        sent.map(drop).map_err(ReplyError::Put)
+    }
+
+    /// Answers that there is no answer, and why.
+    pub fn error(&self, encoding: Encoding<'_>, payload: &[u8]) -> Result<(), ReplyError> {
+        let sent = self.shared.send(true, |session, tx, now| {
+            if session.stats().opened != self.opened {
+                return Err(PutError::NoSuch);
+            }
+            session.reply_error(tx, self.request, encoding, payload, now)?;
+            Ok(sinew::pubsub::session::Put::Sent)
+        });
+        sent.map(drop).map_err(ReplyError::Put)
+    }
+}
+
+impl Drop for Responder {
+    fn drop(&mut self) {
+        let core = &mut *self.shared.core();
+        core.unfinished.push((self.opened, self.request));
+        core.finish_all();
+    }
+}
+
+impl super::core::Core {
+    /// Sends the ends of answers, as far as there are places.
+    pub(super) fn finish_all(&mut self) {
+        while let Some(&(opened, request)) = self.unfinished.last() {
+            if self.session.stats().opened == opened {
+                let now = self.clock.now();
+                match self.session.finish(&mut *self.tx, request, now) {
+                    Err(PutError::Full | PutError::Cut) => return,
+                    _ => self.wake_by(now.after(self.batching)),
+                }
+            }
+            self.unfinished.pop();
+        }
+    }
+}
+
+/// How long the driver of a query may be late.
+pub(super) const GRACE: Duration = Duration::from_secs(2);

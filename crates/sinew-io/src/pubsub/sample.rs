@@ -1,0 +1,133 @@
+//! A sample with memory of its own, and a queue of them.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use sinew::pubsub::codec::{Body, Kind, Qos, SourceInfo, Timestamp};
+use sinew::pubsub::session::Sample;
+
+use crate::lock;
+
+/// A sample that borrows from nothing.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OwnedSample {
+    /// Its key.
+    pub key: String,
+    /// A value, or that there is none any more.
+    pub kind: Kind,
+    /// The value.
+    pub payload: Vec<u8>,
+    /// What it is, as Zenoh writes it: `text/plain;utf8`.
+    pub encoding: String,
+    /// What came along.
+    pub attachment: Option<Vec<u8>>,
+    /// When it was made.
+    pub timestamp: Option<Timestamp>,
+    /// Who made it.
+    pub source: Option<SourceInfo>,
+    /// How it was sent.
+    pub qos: Qos,
+    /// On the reliable channel.
+    pub reliable: bool,
+}
+
+impl OwnedSample {
+    pub(super) fn of(key: &str, qos: Qos, reliable: bool, body: &Body<'_>) -> OwnedSample {
+        OwnedSample {
+            key: key.to_owned(),
+            kind: body.kind,
+            payload: body.payload.to_vec(),
+            encoding: body.encoding.to_string(),
+            attachment: body.attachment.map(<[u8]>::to_vec),
+            timestamp: body.timestamp,
+            source: body.source,
+            qos,
+            reliable,
+        }
+    }
+}
+
+impl From<&Sample<'_>> for OwnedSample {
+    fn from(sample: &Sample<'_>) -> OwnedSample {
+        OwnedSample::of(sample.key, sample.qos, sample.reliable, &sample.body)
+    }
+}
+
+/// What happens when samples come faster than they are taken out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Overflow {
+    /// The node takes nothing more from its link until there is room: over a stream, the publisher
+    /// feels it. A packet that has been begun is finished, so there may be a few more in the queue.
+    #[default]
+    Wait,
+    /// The oldest goes, and is counted.
+    DropOldest,
+}
+
+/// Samples that have arrived and were not taken out.
+#[derive(Debug)]
+pub(super) struct Queue {
+    state: Mutex<(VecDeque<OwnedSample>, u64)>,
+    come: Condvar,
+    most: usize,
+    overflow: Overflow,
+}
+
+impl Queue {
+    pub(super) fn new(most: usize, overflow: Overflow) -> Queue {
+        Queue {
+            state: Mutex::default(),
+            come: Condvar::new(),
+            most: most.max(1),
+            overflow,
+        }
+    }
+
+    pub(super) fn put(&self, sample: &Sample<'_>) {
+        let mut state = lock(&self.state);
+        let (samples, dropped) = &mut *state;
+        if samples.len() >= self.most && self.overflow == Overflow::DropOldest {
+            samples.pop_front();
+            *dropped += 1;
+        }
+        samples.push_back(sample.into());
+        self.come.notify_one();
+    }
+
+    /// Whether the link has to wait for who takes samples out.
+    pub(super) fn is_full(&self) -> bool {
+        self.overflow == Overflow::Wait && lock(&self.state).0.len() >= self.most
+    }
+
+    pub(super) fn take(&self, timeout: Option<Duration>) -> Option<OwnedSample> {
+        let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let mut state = lock(&self.state);
+        loop {
+            if let Some(sample) = state.0.pop_front() {
+                return Some(sample);
+            }
+            state = match until {
+                Some(until) => {
+                    let left = until.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        return None;
+                    }
+                    let waited = self.come.wait_timeout(state, left);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => self
+                    .come
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner),
+            };
+        }
+    }
+
+    pub(super) fn dropped(&self) -> u64 {
+        lock(&self.state).1
+    }
+}
+
+/// A queue of samples, shared by the driver and whoever takes them.
+pub(super) type SharedQueue = Arc<Queue>;
