@@ -9,7 +9,7 @@ use std::time::Duration;
 use sinew::link::{SendError, Tx};
 use sinew::pubsub::codec::Zid;
 use sinew::pubsub::session::{
-    Ask, AskError, Closed, Put, PutError, QueryId, RequestId, Session, State, Stats,
+    Ask, AskError, Closed, Put, PutError, QueryId, RequestId, Session, Stats,
 };
 use sinew::time::Instant;
 
@@ -118,6 +118,10 @@ impl Wake for Room {
     }
 }
 
+/// Sends something, or a part of it.
+type Attempt<'f> =
+    dyn FnMut(&mut Session<Host>, &mut dyn Tx, Instant) -> Result<Put, PutError> + 'f;
+
 impl Shared {
     pub fn new(session: Session<Host>, batching: Duration) -> Shared {
         Shared {
@@ -168,7 +172,7 @@ impl Shared {
         mut core: MutexGuard<'c, Core>,
         ticket: u64,
         blocks: bool,
-        f: &mut dyn FnMut(&mut Session<Host>, &mut dyn Tx, Instant) -> Result<Put, PutError>,
+        f: &mut Attempt<'_>,
     ) -> Result<Put, PutError> {
         // The driver's thread must not wait for what may only come when it receives.
         if super::node::is_driver() && core.cut != Some(ticket) {
