@@ -174,8 +174,7 @@ impl Shared {
         blocks: bool,
         f: &mut Attempt<'_>,
     ) -> Result<Put, PutError> {
-        // The driver's thread must not wait for what may only come when it receives.
-        if super::node::is_driver() && core.cut != Some(ticket) {
+        if super::driver::hands_out() && core.cut != Some(ticket) {
             return Err(PutError::Full);
         }
         let started = std::time::Instant::now();

@@ -11,7 +11,8 @@
 //!
 //! | module | what it is for |
 //! |---|---|
-//! | `node` | the handles, and the thread that keeps the session up |
+//! | `node` | the handles |
+//! | `driver` | what keeps the session up: a thread, or the caller's |
 //! | `core` | what threads share: the session and the sending half, behind one lock |
 //! | `deliver` | what has arrived, kept while the lock is let go |
 //! | `query`, `sample` | answers and samples with memory of their own |
@@ -28,12 +29,14 @@ use crate::reconnect::Backoff;
 
 mod core;
 mod deliver;
+mod driver;
 mod node;
 mod query;
 mod sample;
 mod tables;
 
 pub use self::core::{Status, Trouble};
+pub use driver::Driver;
 pub use node::{Node, NotOpen, Publisher, Queryable, Samples, SendOnceError, Subscriber};
 pub use query::{Answer, Replies, ReplyError, Responder};
 pub use sample::{Overflow, OwnedSample};
@@ -131,10 +134,12 @@ pub fn connect(endpoint: &str) -> Result<Node, OpenError> {
 /// A node that opens a session at the endpoint, now and whenever it is lost. It need not come about at
 /// once: see [`Node::wait_open`] and [`Node::status`].
 pub fn open(endpoint: &Endpoint, options: Options) -> Node {
-    let at = endpoint.clone();
-    let dial = move || apart::open(&at).map_err(|error| error.to_string());
-    let loses = loses(endpoint);
-    Node::start(Source::Dial(Box::new(dial), loses), options)
+    Node::start(Source::dial(endpoint), options)
+}
+
+/// As [`open`], without a thread: who calls [`Driver::turn`] keeps it up.
+pub fn driven(endpoint: &Endpoint, options: Options) -> (Node, Driver) {
+    Node::new(Source::dial(endpoint), options)
 }
 
 /// A node on a link that there is, whose other side opens the session: one that a listener gave. When
@@ -146,11 +151,6 @@ pub fn accept(apart: Apart, options: Options) -> Node {
 /// A node on a link that there is, which opens the session; when the link is lost, it has ended.
 pub fn over(apart: Apart, options: Options) -> Node {
     Node::start(Source::Given(Some(apart)), options)
-}
-
-/// Whether packets can be lost there.
-fn loses(endpoint: &Endpoint) -> bool {
-    matches!(endpoint.address, Address::Udp(..) | Address::Serial(..))
 }
 
 /// How a link is opened.
@@ -167,6 +167,13 @@ enum Source {
 }
 
 impl Source {
+    fn dial(endpoint: &Endpoint) -> Source {
+        let at = endpoint.clone();
+        let loses = matches!(at.address, Address::Udp(..) | Address::Serial(..));
+        let dial = move || apart::open(&at).map_err(|error| error.to_string());
+        Source::Dial(Box::new(dial), loses)
+    }
+
     /// The next link; `None`: there is no more.
     fn link(&mut self) -> Option<Result<Apart, String>> {
         match self {

@@ -1,52 +1,23 @@
-//! A node: one session, kept up by a thread, shared by any number of others.
+//! A node: one session, shared by any number of threads.
 
-use std::cell::Cell;
-use std::sync::Arc;
-use std::task::{Wake, Waker};
-use std::thread::{self, JoinHandle, Thread};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use sinew::pubsub::codec::{Body, Consolidation};
 use sinew::pubsub::keyexpr::{KeyExpr, KeyExprError};
 use sinew::pubsub::session::{
-    Ask, AskError, Closed, DeclareError, Ended, Event, Peer, PublisherId, PublisherOptions, Put,
-    PutError, QueryId, QueryableId, Question, Reply, RequestId, Sample, Session, State, Stats,
-    Step, SubscriberId,
+    Ask, AskError, DeclareError, Peer, PublisherId, PublisherOptions, Put, PutError, QueryableId,
+    Question, Sample, Session, State, Stats, SubscriberId,
 };
 use sinew::time::Instant;
 
-use super::core::{Core, Shared, Status, Trouble, random, random_zid};
-use super::deliver::{Arrivals, Takes};
+use super::core::{Shared, Status, Trouble, random, random_zid};
+use super::driver::{Driver, Handler, Order, Orders};
 use super::query::{GRACE, Mailbox, Replies, Responder};
 use super::sample::{Overflow, OwnedSample, Queue, SharedQueue};
 use super::tables::Host;
 use super::{Options, Source};
-use crate::apart::{Apart, Receive};
-use crate::reconnect::jitter;
-
-thread_local! {
-    static DRIVER: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Whether this is the thread of a node, which runs handlers.
-pub(super) fn is_driver() -> bool {
-    DRIVER.get()
-}
-
-type OnSample = Box<dyn FnMut(&Sample<'_>) + Send>;
-type OnQuery = Box<dyn FnMut(&Question<'_>, Responder) + Send>;
-
-/// What the driver is told of by other threads.
-enum Order {
-    Subscriber(SubscriberId, Handler),
-    Queryable(QueryableId, OnQuery),
-}
-
-/// What takes the samples of a subscriber.
-enum Handler {
-    Call(OnSample),
-    Queue(SharedQueue),
-}
 
 /// A node in the network of Zenoh; copies are handles of the same one, for any thread.
 ///
@@ -59,8 +30,8 @@ pub struct Node {
 
 struct Inner {
     shared: Arc<Shared>,
-    orders: Arc<std::sync::Mutex<Vec<Order>>>,
-    thread: Option<JoinHandle<()>>,
+    orders: Orders,
+    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Drop for Inner {
@@ -72,7 +43,7 @@ impl Drop for Inner {
         drop(core);
         self.shared.room.tell();
         // A handler that drops the last handle runs in the thread itself.
-        if let Some(thread) = self.thread.take()
+        if let Some(thread) = crate::lock(&self.thread).take()
             && thread.thread().id() != thread::current().id()
         {
             let _ = thread.join();
@@ -81,33 +52,29 @@ impl Drop for Inner {
 }
 
 impl Node {
-    pub(super) fn start(source: Source, options: Options) -> Node {
+    /// A node, and what keeps it up.
+    pub(super) fn new(source: Source, options: Options) -> (Node, Driver) {
         let mut config = options.config(random_zid(), random() as u32);
         config.resend = source.resend();
         let session = Session::new(config, Host::new(options.largest));
         let shared = Arc::new(Shared::new(session, config.batching));
-        let orders = Arc::default();
-        let driver = Driver {
-            shared: shared.clone(),
-            orders: Arc::clone(&orders),
-            handlers: Handlers {
-                shared: shared.clone(),
-                subscribers: Vec::new(),
-                queryables: Vec::new(),
-            },
-            arrivals: Arrivals::default(),
-            source,
-            options,
-        };
+        let orders = Orders::default();
+        let driver = Driver::new(shared.clone(), orders.clone(), source, options);
+        let inner = Arc::new(Inner {
+            shared,
+            orders,
+            thread: Mutex::new(None),
+        });
+        (Node { inner }, driver)
+    }
+
+    /// A node with a thread that keeps it up.
+    pub(super) fn start(source: Source, options: Options) -> Node {
+        let (node, mut driver) = Node::new(source, options);
         let thread = thread::Builder::new().name("sinew-node".into());
-        let thread = thread.spawn(move || driver.run()).ok();
-        Node {
-            inner: Arc::new(Inner {
-                shared,
-                orders,
-                thread,
-            }),
-        }
+        let thread = thread.spawn(move || while driver.turn(None) {});
+        *crate::lock(&node.inner.thread) = thread.ok();
+        node
     }
 
     fn shared(&self) -> &Arc<Shared> {
@@ -407,346 +374,5 @@ impl Samples {
     /// Samples that were dropped because the queue was full.
     pub fn dropped(&self) -> u64 {
         self.queue.dropped()
-    }
-}
-
-/// Who is called, in the driver's thread.
-struct Handlers {
-    shared: Arc<Shared>,
-    subscribers: Vec<Option<Handler>>,
-    queryables: Vec<Option<OnQuery>>,
-}
-
-fn enter<H>(handlers: &mut Vec<Option<H>>, index: usize, handler: H) {
-    if handlers.len() <= index {
-        handlers.resize_with(index + 1, || None);
-    }
-    handlers[index] = Some(handler);
-}
-
-impl Takes for Handlers {
-    fn sample(&mut self, subscriber: SubscriberId, sample: &Sample<'_>) {
-        match self.subscribers.get_mut(subscriber.index()) {
-            Some(Some(Handler::Call(handler))) => handler(sample),
-            Some(Some(Handler::Queue(queue))) => queue.put(sample),
-            _ => {}
-        }
-    }
-
-    fn query(&mut self, queryable: QueryableId, request: RequestId, question: &Question<'_>) {
-        let opened = self.shared.core().session.stats().opened;
-        let responder = Responder {
-            shared: self.shared.clone(),
-            request,
-            opened,
-        };
-        if let Some(Some(handler)) = self.queryables.get_mut(queryable.index()) {
-            handler(question, responder);
-        }
-    }
-
-    fn reply(&mut self, query: QueryId, reply: &Reply<'_>) {
-        if let Some(mailbox) = self.shared.core().queries.get(&query) {
-            mailbox.put(reply);
-        }
-    }
-
-    fn ended(&mut self, query: QueryId, how: Ended) {
-        if let Some(mailbox) = self.shared.core().queries.remove(&query) {
-            mailbox.end(how);
-        }
-    }
-}
-
-impl Handlers {
-    fn is_full(&self) -> bool {
-        self.subscribers
-            .iter()
-            .flatten()
-            .any(|handler| match handler {
-                Handler::Queue(queue) => queue.is_full(),
-                Handler::Call(_) => false,
-            })
-    }
-}
-
-/// The thread of a node.
-struct Driver {
-    shared: Arc<Shared>,
-    orders: Arc<std::sync::Mutex<Vec<Order>>>,
-    handlers: Handlers,
-    arrivals: Arrivals,
-    source: Source,
-    options: Options,
-}
-
-/// How a link ended.
-enum End {
-    /// For good.
-    Node,
-    /// To be opened again.
-    Link(Closed),
-}
-
-impl Driver {
-    fn run(mut self) {
-        DRIVER.set(true);
-        let mut pause = self.options.backoff.min;
-        loop {
-            match self.source.link() {
-                Some(Ok(apart)) => match self.drive(apart) {
-                    End::Node => break,
-                    End::Link(closed) => {
-                        let mut core = self.shared.core();
-                        if core.status.failures == 0 {
-                            pause = self.options.backoff.min;
-                        }
-                        core.status.failures += 1;
-                        core.status.trouble = Some(Trouble::Session(closed));
-                        // The other side holds a session with the same id, perhaps for long.
-                        if closed == Closed::ByPeer(4) {
-                            core.session.set_zid(random_zid());
-                        }
-                    }
-                },
-                Some(Err(error)) => {
-                    let mut core = self.shared.core();
-                    core.status.failures += 1;
-                    core.status.trouble = Some(Trouble::Link(error));
-                }
-                None => break,
-            }
-            self.shared.room.tell();
-            if !self.rest(jitter(pause)) {
-                break;
-            }
-            pause = (pause * 2).min(self.options.backoff.max);
-        }
-        let mut core = self.shared.core();
-        core.ending = true;
-        core.session.link_lost();
-        self.end_queries(core);
-        self.shared.room.tell();
-    }
-
-    /// Waits between two attempts. `false`: the node ends.
-    fn rest(&self, span: Duration) -> bool {
-        let until = std::time::Instant::now() + span;
-        loop {
-            let seen = self.shared.room.count();
-            let core = self.shared.core();
-            if core.ending {
-                return false;
-            }
-            self.end_queries(core);
-            let left = until.saturating_duration_since(std::time::Instant::now());
-            if left.is_zero() {
-                return true;
-            }
-            self.shared.room.wait(seen, left);
-        }
-    }
-
-    /// Tells who waits for answers of a session that is lost.
-    fn end_queries(&self, mut core: std::sync::MutexGuard<'_, Core>) {
-        let queries: Vec<_> = core.queries.drain().collect();
-        for (query, mailbox) in queries {
-            core.session.forget(query);
-            mailbox.end(Ended::Lost);
-        }
-    }
-
-    /// Keeps one session up until it ends.
-    fn drive(&mut self, apart: Apart) -> End {
-        let Apart { tx, mut rx } = apart;
-        let accepts = self.source.accepts();
-        let waker = Waker::from(Arc::new(Both {
-            thread: thread::current(),
-            rx: rx.waker(),
-        }));
-        {
-            let mut core = self.shared.core();
-            core.tx = tx;
-            core.waker = waker.clone();
-            core.looks_at = Instant::START;
-            let now = core.clock.now();
-            match accepts {
-                true => core.session.accept(now),
-                false => core.session.open(now),
-            }
-        }
-        let end = self.serve(&mut *rx, &waker);
-        let mut core = self.shared.core();
-        core.session.link_lost();
-        core.unlink();
-        self.end_queries(core);
-        self.shared.room.tell();
-        end
-    }
-
-    fn serve(&mut self, rx: &mut dyn Receive, waker: &Waker) -> End {
-        loop {
-            // First everything that has arrived, then what time asks for: a packet that waits unread is
-            // a sign of life.
-            let waits = self.handlers.is_full();
-            if !waits {
-                match rx.peek() {
-                    Ok(Some(packet)) => {
-                        match self.take_in(packet, waker) {
-                            Ok(true) => rx.release(),
-                            Ok(false) => {}
-                            Err(end) => return end,
-                        }
-                        continue;
-                    }
-                    Ok(None) => {}
-                    Err(_) => return End::Link(Closed::Link),
-                }
-            }
-            let timeout = match self.attend(waits, rx, waker) {
-                Ok(timeout) => timeout,
-                Err(end) => return end,
-            };
-            if self.arrivals.has_any() {
-                self.arrivals.hand_out(&[], &mut self.handlers);
-                continue;
-            }
-            if waits {
-                // What has arrived already would end every other sleep.
-                thread::park_timeout(timeout.unwrap_or(PAUSE).min(PAUSE));
-            } else {
-                rx.wait(timeout);
-            }
-            self.shared.core().looks_at = Instant::START;
-        }
-    }
-
-    /// Hands what is in a packet to whom it is for. `false`: an answer had no place.
-    fn take_in(&mut self, packet: &[u8], waker: &Waker) -> Result<bool, End> {
-        loop {
-            let mut core = self.shared.core();
-            let all = &mut *core;
-            let now = all.clock.now();
-            let mut done = false;
-            let mut full = false;
-            while !(done || full || self.arrivals.is_full()) {
-                match all.session.receive(packet, &mut *all.tx, now) {
-                    Step::More => {}
-                    Step::Done => done = true,
-                    Step::Full => full = true,
-                    Step::Event(event) => {
-                        if let Some(event) = self.arrivals.keep(packet, event) {
-                            noticed(&mut all.status, &self.shared, &event)?;
-                        }
-                    }
-                }
-            }
-            if full {
-                all.tx.arm(waker);
-            }
-            drop(core);
-            self.take_orders();
-            self.arrivals.hand_out(packet, &mut self.handlers);
-            if full {
-                thread::park_timeout(PAUSE);
-            }
-            if done || full {
-                return Ok(done);
-            }
-        }
-    }
-
-    /// Does what time asks for, and says how long to sleep.
-    fn attend(
-        &mut self,
-        waits: bool,
-        rx: &mut dyn Receive,
-        waker: &Waker,
-    ) -> Result<Option<Duration>, End> {
-        self.take_orders();
-        let mut core = self.shared.core();
-        let core = &mut *core;
-        let now = core.clock.now();
-        if core.ending {
-            core.session.close(&mut *core.tx, now);
-            return Err(End::Node);
-        }
-        if waits {
-            core.session.is_alive(now);
-        }
-        core.finish_all();
-        let full = loop {
-            match core.session.poll(&mut *core.tx, now) {
-                Step::More => {}
-                Step::Done => break false,
-                Step::Full => break true,
-                Step::Event(event) => {
-                    if let Some(event) = self.arrivals.keep(&[], event) {
-                        noticed(&mut core.status, &self.shared, &event)?;
-                    }
-                }
-            }
-        };
-        core.status.traffic = rx.traffic();
-        if full || !core.unfinished.is_empty() {
-            core.tx.arm(waker);
-        }
-        core.looks_at = match full {
-            true => now.after(PAUSE),
-            false => core.session.deadline(),
-        };
-        if std::mem::take(&mut core.batched) {
-            // Samples are being published: to look again in time is cheaper than to be woken.
-            core.looks_at = core.looks_at.min(now.after(core.batching));
-        }
-        Ok((core.looks_at != Instant::FAR).then(|| core.looks_at.since(now)))
-    }
-
-    fn take_orders(&mut self) {
-        for order in crate::lock(&self.orders).drain(..) {
-            match order {
-                Order::Subscriber(id, handler) => {
-                    enter(&mut self.handlers.subscribers, id.index(), handler);
-                }
-                Order::Queryable(id, handler) => {
-                    enter(&mut self.handlers.queryables, id.index(), handler);
-                }
-            }
-        }
-    }
-}
-
-/// What is not for a handler.
-fn noticed(status: &mut Status, shared: &Shared, event: &Event<'_>) -> Result<(), End> {
-    match event {
-        Event::Opened => {
-            status.opened += 1;
-            status.failures = 0;
-            status.trouble = None;
-        }
-        Event::Closed(reason) => return Err(End::Link(*reason)),
-        _ => {}
-    }
-    shared.room.tell();
-    Ok(())
-}
-
-/// Who waits for a place looks again after this long, whatever he was told.
-const PAUSE: Duration = Duration::from_millis(20);
-
-/// Wakes the driver wherever it sleeps.
-struct Both {
-    thread: Thread,
-    rx: Waker,
-}
-
-impl Wake for Both {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.rx.wake_by_ref();
-        self.thread.unpark();
     }
 }
