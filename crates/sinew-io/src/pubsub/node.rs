@@ -312,6 +312,22 @@ impl Publisher {
         })
     }
 
+    /// Publishes a value of `len` bytes that `fill` writes straight into the batch it leaves in. It is
+    /// called at most once. What stands there before is not defined. A value that does not fit one batch
+    /// is [`PutError::TooLarge`].
+    #[inline]
+    pub fn put_with(&self, len: usize, fill: impl FnOnce(&mut [u8])) -> Result<Put, PutError> {
+        let id = self.id;
+        let mut fill = Some(fill);
+        self.node.shared().send(self.blocks, |session, tx, now| {
+            session.put_with(tx, id, len, now, |room| {
+                if let Some(fill) = fill.take() {
+                    fill(room);
+                }
+            })
+        })
+    }
+
     /// Whether somebody subscribes; `None` where that is not known.
     pub fn is_heard(&self) -> Option<bool> {
         self.node.shared().core().session.is_heard(self.id)
