@@ -1,7 +1,8 @@
 //! DECLARE: what a node has and no longer has.
 
 use super::{
-    CodecError, Ext, Extensions, Qos, Reader, WireExpr, Writer, id_of, network, writer::vle_len,
+    CodecError, Ext, Extensions, Qos, Reader, WireExpr, Writer, id_of, key::M, network,
+    writer::vle_len,
 };
 
 /// What a node has, or no longer has, or that it has said all.
@@ -18,8 +19,8 @@ pub struct Declare<'p> {
 /// What a [`Declare`] says. The numbers are the sender's own, on this link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Declaration<'p> {
-    /// From now on `id` stands for this key; not 0. `of_sender` of the key means nothing here: its scope
-    /// is always one that the sender declared.
+    /// From now on `id` stands for this key; not 0. The scope of the key is always one that the sender
+    /// declared, and its `of_sender` not written.
     Key {
         /// The number.
         id: u16,
@@ -134,7 +135,7 @@ impl<'p> Declaration<'p> {
         let declaration = match id_of(header) {
             KEY => Declaration::Key {
                 id: r.vle16()?,
-                key: WireExpr::decode(header, r)?,
+                key: WireExpr::decode(header | M, r)?,
             },
             NO_KEY => Declaration::NoKey { id: r.vle16()? },
             FINAL => Declaration::Final,
@@ -199,7 +200,7 @@ impl<'p> Declaration<'p> {
     pub fn encode(&self, w: &mut Writer<'_>) {
         match self {
             Declaration::Key { id, key } => {
-                w.byte(KEY | key.flags() & 0x20);
+                w.byte(KEY | key.flags() & !M);
                 w.vle32(u32::from(*id));
                 key.encode(w);
             }

@@ -9,7 +9,7 @@ pub struct WireExpr<'p> {
     /// The number of the declared beginning; 0 is the empty one.
     pub scope: u16,
     /// Who declared it: the sender of this message, else its receiver. Means nothing with scope 0 (Zenoh's
-    /// own nodes then set it), and in the declaration of a key, whose scope is always its sender's.
+    /// own nodes then set it).
     pub of_sender: bool,
     /// The rest; at most 65,535 bytes.
     pub suffix: &'p str,
@@ -18,7 +18,7 @@ pub struct WireExpr<'p> {
 /// In the header of a message: the expression has a suffix.
 const N: u8 = 0x20;
 /// In the header of a message: the number was declared by its sender.
-const M: u8 = 0x40;
+pub(super) const M: u8 = 0x40;
 
 impl<'p> WireExpr<'p> {
     /// What was declared under `scope`, by the sender of the message or by its receiver.
