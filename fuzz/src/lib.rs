@@ -23,6 +23,7 @@ mod observer;
 mod packet;
 mod script;
 mod server;
+mod zenoh;
 
 pub use client::client;
 pub use domain::domain;
@@ -31,6 +32,7 @@ pub use keyexpr::keyexpr;
 pub use observer::observer;
 pub use packet::packet;
 pub use server::server;
+pub use zenoh::zenoh;
 
 #[cfg(fuzzing)]
 pub use libfuzzer_sys;

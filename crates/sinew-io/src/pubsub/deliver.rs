@@ -26,7 +26,7 @@ enum Held {
 struct HeldBody {
     kind: Kind,
     timestamp: Option<Timestamp>,
-    encoding: u32,
+    encoding: u16,
     schema: Held,
     source: Option<SourceInfo>,
     attachment: Option<Held>,
@@ -36,7 +36,7 @@ struct HeldBody {
 #[derive(Debug)]
 enum HeldAnswer {
     Sample(Consolidation, HeldBody),
-    Error(u32, Held, Option<SourceInfo>, Held),
+    Error(u16, Held, Option<SourceInfo>, Held),
 }
 
 #[derive(Debug)]
@@ -49,7 +49,7 @@ enum Arrival {
         parameters: Held,
         consolidation: Consolidation,
         source: Option<SourceInfo>,
-        body: Option<(u32, Held, Held)>,
+        body: Option<(u16, Held, Held)>,
         attachment: Option<Held>,
     },
     Reply(QueryId, Held, Option<Entity>, HeldAnswer),
@@ -247,7 +247,7 @@ impl<'a> Bytes<'a> {
         std::str::from_utf8(self.bytes(held)).unwrap_or_default()
     }
 
-    fn encoding(&self, id: u32, schema: &Held) -> Encoding<'a> {
+    fn encoding(&self, id: u16, schema: &Held) -> Encoding<'a> {
         Encoding {
             id,
             schema: self.bytes(schema),

@@ -77,15 +77,11 @@ fn key() -> BoxedStrategy<WireExpr<'static>> {
         .boxed()
 }
 
-/// As in Zenoh's own nodes: numbers have 16 bits.
 fn encoding() -> BoxedStrategy<Encoding<'static>> {
     let schema = bytes().prop_map(|schema| &schema[..schema.len().min(255)]);
     prop_oneof![
         Just(Encoding::default()),
-        (short_number(), schema).prop_map(|(id, schema)| Encoding {
-            id: id.into(),
-            schema
-        })
+        (short_number(), schema).prop_map(|(id, schema)| Encoding { id, schema })
     ]
     .boxed()
 }
@@ -428,8 +424,10 @@ pub fn message() -> BoxedStrategy<Message<'static>> {
 
 /// Any datagram of scouting.
 pub fn datagram() -> BoxedStrategy<Datagram<'static>> {
-    let locators = vec(text(), 0..4).prop_map(|list| {
+    let locator = "[a-z]{1,5}/[a-z0-9.:]{1,20}|[a-z]{1,3}/[a-z]{130,140}";
+    let locators = vec(locator, 0..4).prop_map(|list| {
         let place = Box::leak(Box::new([0; 1024]));
+        let list: Vec<&str> = list.iter().map(String::as_str).collect();
         Locators::new(&list, place).unwrap()
     });
     prop_oneof![

@@ -160,7 +160,7 @@ impl<'p> Declaration<'p> {
         let mut exts = Extensions::of(header);
         while let Some(ext) = exts.next(r)? {
             match ext.id {
-                INFO if kind == EntityKind::Queryable => info = ext.number,
+                INFO if kind == EntityKind::Queryable => info = ext.number & 0x00ff_ff01,
                 _ => ext.unknown()?,
             }
         }

@@ -6,9 +6,8 @@ use super::{CodecError, Reader, Writer};
 /// What a payload is. Zenoh carries it, and never looks at it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Encoding<'p> {
-    /// One of the numbers named here, or one of the application's own; at most 31 bits
-    /// (Zenoh's own nodes keep 16).
-    pub id: u32,
+    /// One of the numbers named here, or one of the application's own.
+    pub id: u16,
     /// More about it, in the application's own words (for [`TEXT_PLAIN`](Encoding::TEXT_PLAIN) often the
     /// character set); at most 255 bytes.
     pub schema: &'p [u8],
@@ -86,7 +85,7 @@ encodings! {
 impl<'p> Encoding<'p> {
     /// The name of its number: `text/plain`. `None` if it is not one of Zenoh's.
     pub fn name(&self) -> Option<&'static str> {
-        Encoding::NAMES.get(usize::try_from(self.id).ok()?).copied()
+        Encoding::NAMES.get(usize::from(self.id)).copied()
     }
 
     /// The encoding that is written so: a name, or a name and a schema behind `;`. As with Zenoh's own
@@ -130,13 +129,13 @@ impl<'p> Encoding<'p> {
             return Err(CodecError::OutOfRange);
         }
         Ok(Encoding {
-            id: word >> 1,
+            id: u16::try_from(word >> 1).map_err(|_| CodecError::OutOfRange)?,
             schema,
         })
     }
 
     pub(super) fn encode(&self, w: &mut Writer<'_>) {
-        if self.id >> 31 != 0 || self.schema.len() > 255 {
+        if self.schema.len() > 255 {
             return w.refuse();
         }
         w.vle32(self.word());
@@ -156,7 +155,7 @@ impl<'p> Encoding<'p> {
     }
 
     fn word(&self) -> u32 {
-        self.id << 1 | u32::from(!self.schema.is_empty())
+        u32::from(self.id) << 1 | u32::from(!self.schema.is_empty())
     }
 }
 

@@ -3,7 +3,7 @@
 use super::super::{
     CodecError, Entity, Ext, Extensions, Qos, Query, Reader, Reply, Target, WireExpr, Writer,
 };
-use super::{NODE_ID, REQUEST, RESPONSE, RESPONSE_FINAL, qos};
+use super::{NODE_ID, REQUEST, RESPONSE, RESPONSE_FINAL};
 
 const TARGET: u8 = 0x4 | Ext::NUMBER | Ext::MANDATORY;
 const BUDGET: u8 = 0x5 | Ext::NUMBER;
@@ -157,10 +157,16 @@ impl ResponseFinal {
     ///
     /// See [`CodecError`].
     pub fn decode(header: u8, r: &mut Reader<'_>) -> Result<Self, CodecError> {
-        Ok(ResponseFinal {
-            id: r.vle32()?,
-            qos: qos(header, r)?,
-        })
+        let id = r.vle32()?;
+        let mut qos = Qos::DEFAULT;
+        let mut exts = Extensions::of(header);
+        while let Some(ext) = exts.next(r)? {
+            match ext.id {
+                Qos::EXT => qos = Qos::of(&ext),
+                _ => ext.unknown()?,
+            }
+        }
+        Ok(ResponseFinal { id, qos })
     }
 
     /// Writes it, with its header.

@@ -1,7 +1,7 @@
 //! INIT and OPEN: how a session begins.
 
 use super::super::{CodecError, Extensions, Reader, WhatAmI, Writer, Zid};
-use super::{INIT, OPEN, PATCH, RESOLUTION, lease};
+use super::{INIT, OPEN, PATCH, RESOLUTION, lease, sizes};
 
 /// In the headers of both: it answers one.
 const A: u8 = 0x20;
@@ -55,8 +55,7 @@ impl<'p> Init<'p> {
             patch: 0,
         };
         if header & S != 0 {
-            init.resolution = r.byte()?;
-            init.batch_size = r.two()?;
+            (init.resolution, init.batch_size) = sizes(r)?;
         }
         if init.ack {
             init.cookie = r.zbytes()?;
@@ -73,13 +72,13 @@ impl<'p> Init<'p> {
 
     /// Writes it, with its header.
     pub fn encode(&self, w: &mut Writer<'_>) {
-        let sizes = self.resolution != RESOLUTION || self.batch_size != Init::BATCH_SIZE;
-        let flags = if self.ack { A } else { 0 } | if sizes { S } else { 0 };
+        let has_sizes = self.resolution != RESOLUTION || self.batch_size != Init::BATCH_SIZE;
+        let flags = if self.ack { A } else { 0 } | if has_sizes { S } else { 0 };
         let mut head = w.head(INIT | flags);
         w.byte(self.version);
         w.byte(self.zid.nibble() | self.whatami as u8);
         self.zid.encode(w);
-        if sizes {
+        if has_sizes {
             w.byte(self.resolution);
             w.two(self.batch_size);
         }

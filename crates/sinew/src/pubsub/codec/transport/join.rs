@@ -2,7 +2,7 @@
 
 use super::super::writer::vle_len;
 use super::super::{CodecError, Ext, Extensions, Reader, WhatAmI, Writer, Zid};
-use super::{JOIN, PATCH, RESOLUTION, lease, lease_field};
+use super::{JOIN, PATCH, RESOLUTION, lease, lease_field, sizes};
 
 /// The lease is in seconds.
 const T: u8 = 0x20;
@@ -10,6 +10,8 @@ const T: u8 = 0x20;
 const S: u8 = 0x40;
 /// The numbers of each priority.
 const QOS: u8 = 0x1 | Ext::BYTES | Ext::MANDATORY;
+/// Which shared memory the sender has. Mandatory, and nothing to us.
+const SHARED_MEMORY: u8 = 0x2 | Ext::BYTES | Ext::MANDATORY;
 
 /// The numbers that come next on the two channels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,10 +76,9 @@ impl Join {
         let version = r.byte()?;
         let flags = r.byte()?;
         let (whatami, zid) = (WhatAmI::of(flags)?, Zid::behind(flags, r)?);
-        let (resolution, batch_size) = if header & S == 0 {
-            (RESOLUTION, Join::BATCH_SIZE)
-        } else {
-            (r.byte()?, r.two()?)
+        let (resolution, batch_size) = match header & S {
+            0 => (RESOLUTION, Join::BATCH_SIZE),
+            _ => sizes(r)?,
         };
         let lease_ms = lease(header & T != 0, r)?;
         let next = NextSn::decode(r)?;
@@ -93,6 +94,7 @@ impl Join {
                     }
                     priorities = Some(all);
                 }
+                SHARED_MEMORY => {}
                 PATCH => patch = ext.number as u8,
                 _ => ext.unknown()?,
             }
@@ -112,13 +114,13 @@ impl Join {
 
     /// Writes it, with its header.
     pub fn encode(&self, w: &mut Writer<'_>) {
-        let sizes = self.resolution != RESOLUTION || self.batch_size != Join::BATCH_SIZE;
+        let has_sizes = self.resolution != RESOLUTION || self.batch_size != Join::BATCH_SIZE;
         let (seconds, lease) = lease_field(self.lease_ms, T);
-        let mut head = w.head(JOIN | seconds | if sizes { S } else { 0 });
+        let mut head = w.head(JOIN | seconds | if has_sizes { S } else { 0 });
         w.byte(self.version);
         w.byte(self.zid.nibble() | self.whatami as u8);
         self.zid.encode(w);
-        if sizes {
+        if has_sizes {
             w.byte(self.resolution);
             w.two(self.batch_size);
         }

@@ -36,6 +36,11 @@ const PATCH: u8 = 0x7 | Ext::NUMBER;
 /// requests. Bits 0 and 1 are the former, bits 2 and 3 the latter; 0 to 3 for 8, 16, 32 and 64 bits.
 pub const RESOLUTION: u8 = 0x0a;
 
+/// Resolution and size of a batch. Two bits of the former mean nothing yet.
+fn sizes(r: &mut Reader<'_>) -> Result<(u8, u16), CodecError> {
+    Ok((r.byte()? & 0x3f, r.two()?))
+}
+
 /// How many milliseconds a lease has, written in seconds or in milliseconds; [`u32::MAX`] if it is
 /// more than 49 days.
 fn lease(seconds: bool, r: &mut Reader<'_>) -> Result<u32, CodecError> {
