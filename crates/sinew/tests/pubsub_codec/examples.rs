@@ -3,7 +3,7 @@
 use sinew::pubsub::codec::{CodecError, Reader};
 
 use crate::any::{Datagram, Message, written};
-use crate::vectors::{Vector, examples, scouting, session};
+use crate::vectors::{Vector, examples, scouting, session, wire};
 
 fn all() -> Vec<Vector> {
     session().into_iter().chain(examples()).collect()
@@ -108,5 +108,20 @@ fn any_byte_of_an_example_may_be_any_other() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn the_examples_of_the_wire_reference_are_read_and_written_the_same() {
+    let page = include_str!("../../../../docs/src/zenoh-wire.md");
+    let (_, block) = page.split_once("```zenoh\n").unwrap();
+    let (block, _) = block.split_once("```").unwrap();
+    assert!(block.lines().count() > 20);
+    for line in block.lines() {
+        let (bytes, _) = line.split_once('|').expect(line);
+        let bytes = wire(bytes);
+        let messages = Message::batch(&bytes).expect(line);
+        let ours = written(|w| messages.iter().for_each(|message| message.encode(w)));
+        assert_eq!(ours, bytes, "{line}");
     }
 }
