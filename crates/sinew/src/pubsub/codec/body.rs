@@ -68,15 +68,9 @@ impl<'p> Body<'p> {
     /// # Errors
     ///
     /// [`CodecError::Unknown`] if it is neither PUT nor DEL.
-    #[inline]
+    #[inline(never)]
     pub fn decode(r: &mut Reader<'p>) -> Result<Self, CodecError> {
-        match r.byte()? {
-            PUT => Ok(Body::put(r.zbytes()?)), // nearly every one
-            header => Body::optioned(header, r),
-        }
-    }
-
-    fn optioned(header: u8, r: &mut Reader<'p>) -> Result<Self, CodecError> {
+        let header = r.byte()?;
         let (kind, attachment) = match id_of(header) {
             PUT => (Kind::Put, PUT_ATTACHMENT),
             DEL => (Kind::Del, DEL_ATTACHMENT),
@@ -122,7 +116,9 @@ impl<'p> Body<'p> {
             w.byte(PUT);
             w.vle_len(len);
         } else {
-            self.encode_options(w, len);
+            // A copy, so that the sample of the short path never has to be in memory.
+            let sample = *self;
+            sample.encode_options(w, len);
         }
     }
 

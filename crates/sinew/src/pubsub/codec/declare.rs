@@ -2,7 +2,7 @@
 
 use super::{
     CodecError, Ext, Extensions, Qos, Reader, WireExpr, Writer, id_of, key::M, network,
-    writer::vle_len,
+    reader::text, writer::vle_len,
 };
 
 /// What a node has, or no longer has, or that it has said all.
@@ -87,10 +87,24 @@ const I: u8 = 0x20;
 /// The id of a key's declaration; that of its end is one more.
 const KEY: u8 = 0x00;
 const NO_KEY: u8 = 0x01;
+/// The last of those with a number.
+const LAST: u8 = 0x07;
 const FINAL: u8 = 0x1a;
 const INFO: u8 = 0x1 | Ext::NUMBER;
 /// The key of what ends. Its flags are one byte, bits 0 and 1, and its suffix has no length.
 const ENDED_KEY: u8 = 0xf | Ext::BYTES | Ext::MANDATORY;
+
+fn ended_key(bytes: &[u8]) -> Result<WireExpr<'_>, CodecError> {
+    let mut r = Reader::new(bytes);
+    let flags = r.byte()?;
+    let scope = r.vle16()?;
+    let suffix = text(if flags & 1 == 0 { &[] } else { r.rest() })?;
+    Ok(WireExpr {
+        scope,
+        of_sender: flags & 2 != 0,
+        suffix,
+    })
+}
 
 impl<'p> Declare<'p> {
     /// Reads what follows `header`.
@@ -132,68 +146,48 @@ impl<'p> Declaration<'p> {
     /// [`CodecError::Unknown`] if there is no such declaration.
     pub fn decode(r: &mut Reader<'p>) -> Result<Self, CodecError> {
         let header = r.byte()?;
-        let declaration = match id_of(header) {
-            KEY => Declaration::Key {
-                id: r.vle16()?,
-                key: WireExpr::decode(header | M, r)?,
-            },
-            NO_KEY => Declaration::NoKey { id: r.vle16()? },
-            FINAL => Declaration::Final,
-            id @ 0x02..=0x07 => {
-                let kind = EntityKind::of(id);
-                return if id & 1 == 0 {
-                    Declaration::entity(kind, header, r)
-                } else {
-                    Declaration::no_entity(kind, header, r)
-                };
-            }
-            _ => return Err(CodecError::Unknown),
-        };
-        Extensions::skip(header, r)?;
-        Ok(declaration)
-    }
-
-    fn entity(kind: EntityKind, header: u8, r: &mut Reader<'p>) -> Result<Self, CodecError> {
-        let id = r.vle32()?;
-        let key = WireExpr::decode(header, r)?;
-        let mut info = 0;
-        let mut exts = Extensions::of(header);
-        while let Some(ext) = exts.next(r)? {
-            match ext.id {
-                INFO if kind == EntityKind::Queryable => info = ext.number & 0x00ff_ff01,
-                _ => ext.unknown()?,
-            }
-        }
-        Ok(Declaration::Entity {
-            kind,
-            id,
-            key,
-            info,
-        })
-    }
-
-    fn no_entity(kind: EntityKind, header: u8, r: &mut Reader<'p>) -> Result<Self, CodecError> {
-        let id = r.vle32()?;
-        let mut key = None;
-        let mut exts = Extensions::of(header);
-        while let Some(ext) = exts.next(r)? {
-            match ext.id {
-                ENDED_KEY => {
-                    let mut r = Reader::new(ext.bytes);
-                    let flags = r.byte()?;
-                    let scope = r.vle16()?;
-                    let suffix = if flags & 1 == 0 { &[] } else { r.rest() };
-                    let suffix = super::reader::text(suffix)?;
-                    key = Some(WireExpr {
-                        scope,
-                        of_sender: flags & 2 != 0,
-                        suffix,
-                    });
+        let what = id_of(header);
+        let (ends, kind) = (what & 1 != 0, EntityKind::of(what));
+        let (mut id, mut key, mut info) = (0, None, 0);
+        match what {
+            KEY..=LAST => {
+                id = r.vle32()?;
+                // The scope in a key's declaration is always its sender's.
+                let flags = if what == KEY { header | M } else { header };
+                if !ends {
+                    key = Some(WireExpr::decode(flags, r)?);
                 }
+            }
+            FINAL => {}
+            _ => return Err(CodecError::Unknown),
+        }
+        let mut exts = Extensions::of(header);
+        while let Some(ext) = exts.next(r)? {
+            match ext.id {
+                INFO if what == EntityKind::Queryable as u8 => info = ext.number & 0x00ff_ff01,
+                ENDED_KEY if ends && what != NO_KEY => key = Some(ended_key(ext.bytes)?),
                 _ => ext.unknown()?,
             }
         }
-        Ok(Declaration::NoEntity { kind, id, key })
+        if what == FINAL {
+            return Ok(Declaration::Final);
+        }
+        if what <= NO_KEY {
+            let id = u16::try_from(id).map_err(|_| CodecError::OutOfRange)?;
+            return Ok(match key {
+                Some(key) => Declaration::Key { id, key },
+                None => Declaration::NoKey { id },
+            });
+        }
+        Ok(match key {
+            Some(key) if !ends => Declaration::Entity {
+                kind,
+                id,
+                key,
+                info,
+            },
+            key => Declaration::NoEntity { kind, id, key },
+        })
     }
 
     /// Writes it, with its header.

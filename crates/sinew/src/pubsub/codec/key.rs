@@ -16,7 +16,7 @@ pub struct WireExpr<'p> {
 }
 
 /// In the header of a message: the expression has a suffix.
-const N: u8 = 0x20;
+pub(super) const N: u8 = 0x20;
 /// In the header of a message: the number was declared by its sender.
 pub(super) const M: u8 = 0x40;
 
@@ -46,7 +46,7 @@ impl<'p> WireExpr<'p> {
     }
 
     /// The fields, with the flags of the header before them.
-    #[inline]
+    #[inline(never)]
     pub(super) fn decode(flags: u8, r: &mut Reader<'p>) -> Result<Self, CodecError> {
         let scope = r.vle16()?;
         let suffix = if flags & N == 0 { "" } else { r.zstr()? };
@@ -57,7 +57,7 @@ impl<'p> WireExpr<'p> {
         })
     }
 
-    #[inline]
+    #[inline(never)]
     pub(super) fn encode(&self, w: &mut Writer<'_>) {
         w.vle32(u32::from(self.scope));
         if !self.suffix.is_empty() {

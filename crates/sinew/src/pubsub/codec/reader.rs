@@ -81,9 +81,14 @@ impl<'p> Reader<'p> {
     /// # Errors
     ///
     /// [`CodecError::OutOfRange`] above 32 bits, [`CodecError::Truncated`].
-    // Nearly every number of a packet has one byte.
-    #[inline]
+    #[inline(never)] // called everywhere
     pub fn vle32(&mut self) -> Result<u32, CodecError> {
+        self.quick32()
+    }
+
+    /// The same, where it must be fast: nearly every number of a packet has one byte.
+    #[inline]
+    pub(super) fn quick32(&mut self) -> Result<u32, CodecError> {
         match self.rest.split_first() {
             Some((&first, rest)) if first < 0x80 => {
                 self.rest = rest;
@@ -101,7 +106,6 @@ impl<'p> Reader<'p> {
     /// # Errors
     ///
     /// [`CodecError::OutOfRange`] above 16 bits, [`CodecError::Truncated`].
-    #[inline]
     pub fn vle16(&mut self) -> Result<u16, CodecError> {
         u16::try_from(self.vle32()?).map_err(|_| CodecError::OutOfRange)
     }
@@ -139,7 +143,7 @@ impl<'p> Reader<'p> {
     /// # Errors
     ///
     /// [`CodecError::Truncated`] where the packet has fewer.
-    #[inline]
+    #[inline(never)] // called everywhere
     pub fn zbytes(&mut self) -> Result<&'p [u8], CodecError> {
         // A length that no memory can hold is one that the packet does not have.
         let len = self.vle32().map_err(|_| CodecError::Truncated)?;

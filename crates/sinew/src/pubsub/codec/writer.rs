@@ -70,7 +70,7 @@ impl<'p> Writer<'p> {
     }
 
     /// One byte.
-    #[inline]
+    #[inline(never)] // called everywhere; what is fast writes arrays
     pub fn byte(&mut self, byte: u8) {
         self.array([byte]);
     }
@@ -105,7 +105,7 @@ impl<'p> Writer<'p> {
     }
 
     /// A number of up to 32 bits, in one to five bytes.
-    #[inline]
+    #[inline(never)]
     pub fn vle32(&mut self, value: u32) {
         if value < 0x80 {
             self.byte(value as u8);

@@ -35,6 +35,7 @@ pub const fn is_network(header: u8) -> bool {
 const NODE_ID: u8 = 0x3 | Ext::NUMBER | Ext::MANDATORY;
 
 /// Reads the extensions that most messages have.
+#[inline(never)]
 pub(super) fn qos(header: u8, r: &mut Reader<'_>) -> Result<Qos, CodecError> {
     let mut qos = Qos::DEFAULT;
     let mut exts = Extensions::of(header);

@@ -1,6 +1,7 @@
 //! PUSH: a sample.
 
 use super::super::body::PUT;
+use super::super::key::{M, N};
 use super::super::{Body, CodecError, Kind, Qos, Reader, WireExpr, Writer, Z};
 use super::{PUSH, qos};
 
@@ -41,12 +42,25 @@ impl<'p> Push<'p> {
     /// See [`CodecError`].
     #[inline]
     pub fn decode(header: u8, r: &mut Reader<'p>) -> Result<Self, CodecError> {
+        // Nearly every sample: a declared key, and no options.
+        if header & (N | Z) == 0 {
+            let mut short = *r;
+            if let (Ok(scope @ 0..0x80), Ok(PUT), Ok(len)) =
+                (short.quick32(), short.byte(), short.quick32())
+                && let Ok(payload) = short.take(len as usize)
+            {
+                *r = short;
+                let key = WireExpr::declared(scope as u16, header & M != 0);
+                return Ok(Push::put(key, payload));
+            }
+        }
+        Push::decode_long(header, r)
+    }
+
+    #[inline(never)]
+    fn decode_long(header: u8, r: &mut Reader<'p>) -> Result<Self, CodecError> {
         let key = WireExpr::decode(header, r)?;
-        let qos = if header & Z == 0 {
-            Qos::DEFAULT
-        } else {
-            qos(header, r)?
-        };
+        let qos = qos(header, r)?;
         Ok(Push {
             key,
             qos,
@@ -72,7 +86,9 @@ impl<'p> Push<'p> {
             let header = PUSH | self.key.flags();
             w.array([header, self.key.scope as u8, PUT, len as u8]);
         } else {
-            self.encode_long_head(w, len);
+            // A copy, so that the sample of the short path never has to be in memory.
+            let sample = *self;
+            sample.encode_long_head(w, len);
         }
     }
 

@@ -33,7 +33,7 @@ impl Frame {
     /// See [`CodecError`].
     #[inline]
     pub fn decode(header: u8, r: &mut Reader<'_>) -> Result<Self, CodecError> {
-        let sn = r.vle32()?;
+        let sn = r.quick32()?;
         let mut priority = Priority::Data;
         let mut exts = Extensions::of(header);
         while let Some(ext) = exts.next(r)? {
