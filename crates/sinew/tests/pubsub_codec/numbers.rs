@@ -7,6 +7,16 @@ use sinew::pubsub::codec::{CodecError, Reader, Writer, Zid};
 use crate::any::written;
 use crate::vectors::wire;
 
+/// What a reader of these bytes reads, and how many it leaves.
+fn read<'p, T>(
+    bytes: &'p [u8],
+    read: impl Fn(&mut Reader<'p>) -> T,
+) -> (Result<T, CodecError>, usize) {
+    let mut r = Reader::new(bytes);
+    let value = read(&mut r);
+    (r.end(value), r.len())
+}
+
 /// The specification's, and the edges of each length.
 fn vectors() -> Vec<(u64, Vec<u8>)> {
     let mut vectors = vec![
@@ -32,9 +42,7 @@ fn vectors() -> Vec<(u64, Vec<u8>)> {
 fn numbers_are_written_as_the_vectors_and_read_back() {
     for (value, bytes) in vectors() {
         assert_eq!(written(|w| w.vle(value)), bytes, "{value}");
-        let mut r = Reader::new(&bytes);
-        assert_eq!(r.vle(), Ok(value), "{bytes:02x?}");
-        assert!(r.is_empty(), "{bytes:02x?}");
+        assert_eq!(read(&bytes, Reader::vle), (Ok(value), 0), "{bytes:02x?}");
     }
 }
 
@@ -42,14 +50,11 @@ fn numbers_are_written_as_the_vectors_and_read_back() {
 fn numbers_above_their_field_are_out_of_range() {
     for (value, bytes) in vectors() {
         let narrow = u32::try_from(value).map_err(|_| CodecError::OutOfRange);
-        assert_eq!(Reader::new(&bytes).vle32(), narrow, "{value}");
-        assert_eq!(
-            Reader::new(&bytes).vle_capped(),
-            Ok(narrow.unwrap_or(u32::MAX)),
-            "{value}"
-        );
+        let capped = narrow.unwrap_or(u32::MAX);
+        assert_eq!(read(&bytes, Reader::vle32), (narrow, 0), "{value}");
+        assert_eq!(read(&bytes, Reader::vle_capped), (Ok(capped), 0), "{value}");
         let short = u16::try_from(value).map_err(|_| CodecError::OutOfRange);
-        assert_eq!(Reader::new(&bytes).vle16(), short, "{value}");
+        assert_eq!(read(&bytes, Reader::vle16), (short, 0), "{value}");
         if let Ok(narrow) = narrow {
             assert_eq!(written(|w| w.vle32(narrow)), bytes, "{value}");
         }
@@ -60,24 +65,17 @@ fn numbers_above_their_field_are_out_of_range() {
 fn numbers_may_be_longer_than_they_need() {
     for text in ["8500", "858000", "85808080808000", "858080808080808000"] {
         let bytes = wire(text);
-        for read in [Reader::vle32, Reader::vle_capped] {
-            let mut r = Reader::new(&bytes);
-            assert_eq!((read(&mut r), r.is_empty()), (Ok(5), true), "{text}");
-        }
-        let mut r = Reader::new(&bytes);
-        assert_eq!((r.vle(), r.is_empty()), (Ok(5), true), "{text}");
+        assert_eq!(read(&bytes, Reader::vle32), (Ok(5), 0), "{text}");
+        assert_eq!(read(&bytes, Reader::vle_capped), (Ok(5), 0), "{text}");
+        assert_eq!(read(&bytes, Reader::vle), (Ok(5), 0), "{text}");
     }
 }
 
 #[test]
 fn a_number_ends_with_its_ninth_byte() {
     let bytes = wire("858080808080808080 77");
-    let mut r = Reader::new(&bytes);
-    assert_eq!(r.vle(), Ok(5 | 0x80 << 56));
-    assert_eq!(r.byte(), Ok(0x77));
-    let mut r = Reader::new(&bytes);
-    assert_eq!(r.vle_capped(), Ok(u32::MAX));
-    assert_eq!(r.byte(), Ok(0x77));
+    assert_eq!(read(&bytes, Reader::vle), (Ok(5 | 0x80 << 56), 1));
+    assert_eq!(read(&bytes, Reader::vle_capped), (Ok(u32::MAX), 1));
 }
 
 #[test]
@@ -90,13 +88,24 @@ fn bytes_and_strings_have_their_length_before_them() {
         w.two(0x1234);
     });
     let mut r = Reader::new(&bytes);
-    assert_eq!(r.zbytes(), Ok(&long[..]));
-    assert_eq!(r.zstr(), Ok("é"));
+    assert_eq!((r.zbytes(), r.zstr()), (&long[..], "é"));
     assert_eq!(r.peek(), Some(0x34));
-    assert_eq!(r.two(), Ok(0x1234));
-    assert_eq!((r.peek(), r.rest()), (None, &[][..]));
-    assert_eq!(Reader::new(&[1, 0xff]).zstr(), Err(CodecError::NotUtf8));
-    assert_eq!(Reader::new(&[2, b'x']).zstr(), Err(CodecError::Truncated));
+    assert_eq!(r.two(), 0x1234);
+    assert_eq!((r.peek(), r.rest(), r.end(())), (None, &[][..], Ok(())));
+}
+
+#[test]
+fn a_reader_remembers_the_first_thing_that_was_wrong() {
+    let bytes = [1, 0xff, 5, 5];
+    let mut r = Reader::new(&bytes);
+    assert_eq!(r.zstr(), "");
+    assert_eq!((r.len(), r.one(), r.vle()), (0, 0, 0));
+    assert_eq!(r.end(()), Err(CodecError::NotUtf8));
+    assert_eq!(r.byte(), Err(CodecError::NotUtf8));
+    let bytes = [2, b'x'];
+    let mut r = Reader::new(&bytes);
+    assert_eq!(r.zstr(), "");
+    assert_eq!(r.end(()), Err(CodecError::Truncated));
 }
 
 #[test]
@@ -131,16 +140,11 @@ fn an_id_has_1_to_16_bytes_without_zeros_at_its_end() {
 proptest! {
     #[test]
     fn any_bytes_are_the_same_number_to_every_reader(bytes in vec(any::<u8>(), 0..12)) {
-        let mut r = Reader::new(&bytes);
-        let wide = r.vle();
-        let mut capped = Reader::new(&bytes);
-        let low = wide.map(|wide| u32::try_from(wide).unwrap_or(u32::MAX));
-        prop_assert_eq!(capped.vle_capped(), low);
-        if wide.is_ok() {
-            prop_assert_eq!(capped.len(), r.len());
-        }
+        let (wide, left) = read(&bytes, Reader::vle);
+        let capped = wide.map(|wide| u32::try_from(wide).unwrap_or(u32::MAX));
+        prop_assert_eq!(read(&bytes, Reader::vle_capped), (capped, left));
         let narrow = wide.and_then(|wide| u32::try_from(wide).map_err(|_| CodecError::OutOfRange));
-        prop_assert_eq!(Reader::new(&bytes).vle32(), narrow);
+        prop_assert_eq!(read(&bytes, Reader::vle32).0, narrow);
     }
 
     #[test]

@@ -63,41 +63,40 @@ impl<'p> Body<'p> {
         }
     }
 
-    /// Reads it, with its header.
-    ///
-    /// # Errors
-    ///
-    /// [`CodecError::Unknown`] if it is neither PUT nor DEL.
+    /// It, with its header.
     #[inline(never)]
-    pub fn decode(r: &mut Reader<'p>) -> Result<Self, CodecError> {
-        let header = r.byte()?;
+    pub(super) fn read(r: &mut Reader<'p>) -> Self {
+        let header = r.one();
         let (kind, attachment) = match id_of(header) {
             PUT => (Kind::Put, PUT_ATTACHMENT),
             DEL => (Kind::Del, DEL_ATTACHMENT),
-            _ => return Err(CodecError::Unknown),
+            _ => {
+                r.fail(CodecError::Unknown);
+                (Kind::Del, DEL_ATTACHMENT)
+            }
         };
         let mut body = Body {
             kind,
             ..Body::put(&[])
         };
         if header & T != 0 {
-            body.timestamp = Some(Timestamp::decode(r)?);
+            body.timestamp = Some(Timestamp::read(r));
         }
         if kind == Kind::Put && header & E != 0 {
-            body.encoding = Encoding::decode(r)?;
+            body.encoding = Encoding::read(r);
         }
         let mut exts = Extensions::of(header);
-        while let Some(ext) = exts.next(r)? {
+        while let Some(ext) = exts.next(r) {
             match ext.id {
-                SourceInfo::EXT => body.source = Some(SourceInfo::of(&ext)?),
+                SourceInfo::EXT => body.source = Some(SourceInfo::of(&ext, r)),
                 id if id == attachment => body.attachment = Some(ext.bytes),
-                _ => ext.unknown()?,
+                _ => ext.unknown(r),
             }
         }
         if kind == Kind::Put {
-            body.payload = r.zbytes()?;
+            body.payload = r.zbytes();
         }
-        Ok(body)
+        body
     }
 
     /// Writes it whole.

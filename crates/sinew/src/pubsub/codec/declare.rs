@@ -2,7 +2,7 @@
 
 use super::{
     CodecError, Ext, Extensions, Qos, Reader, WireExpr, Writer, id_of, key::M, network,
-    reader::text, writer::vle_len,
+    writer::vle_len,
 };
 
 /// What a node has, or no longer has, or that it has said all.
@@ -94,16 +94,18 @@ const INFO: u8 = 0x1 | Ext::NUMBER;
 /// The key of what ends. Its flags are one byte, bits 0 and 1, and its suffix has no length.
 const ENDED_KEY: u8 = 0xf | Ext::BYTES | Ext::MANDATORY;
 
-fn ended_key(bytes: &[u8]) -> Result<WireExpr<'_>, CodecError> {
-    let mut r = Reader::new(bytes);
-    let flags = r.byte()?;
-    let scope = r.vle16()?;
-    let suffix = text(if flags & 1 == 0 { &[] } else { r.rest() })?;
-    Ok(WireExpr {
+fn ended_key<'p>(bytes: &'p [u8], r: &mut Reader<'p>) -> WireExpr<'p> {
+    let mut part = Reader::new(bytes);
+    let flags = part.one();
+    let scope = part.vle16();
+    let suffix = if flags & 1 == 0 { &[] } else { part.rest() };
+    let suffix = part.text(suffix);
+    r.fail_as(&part);
+    WireExpr {
         scope,
         of_sender: flags & 2 != 0,
         suffix,
-    })
+    }
 }
 
 impl<'p> Declare<'p> {
@@ -116,13 +118,14 @@ impl<'p> Declare<'p> {
         let interest = if header & I == 0 {
             None
         } else {
-            Some(r.vle32()?)
+            Some(r.vle32())
         };
-        let qos = network::qos(header, r)?;
-        Ok(Declare {
+        let qos = network::qos(header, r);
+        let declaration = Declaration::read(r);
+        r.end(Declare {
             interest,
             qos,
-            declaration: Declaration::decode(r)?,
+            declaration,
         })
     }
 
@@ -139,55 +142,45 @@ impl<'p> Declare<'p> {
 }
 
 impl<'p> Declaration<'p> {
-    /// Reads it, with its header.
-    ///
-    /// # Errors
-    ///
-    /// [`CodecError::Unknown`] if there is no such declaration.
-    pub fn decode(r: &mut Reader<'p>) -> Result<Self, CodecError> {
-        let header = r.byte()?;
+    /// It, with its header.
+    fn read(r: &mut Reader<'p>) -> Self {
+        let header = r.one();
         let what = id_of(header);
         let (ends, kind) = (what & 1 != 0, EntityKind::of(what));
         let (mut id, mut key, mut info) = (0, None, 0);
-        match what {
-            KEY..=LAST => {
-                id = r.vle32()?;
+        if what <= LAST {
+            id = r.vle32();
+            if !ends {
                 // The scope in a key's declaration is always its sender's.
                 let flags = if what == KEY { header | M } else { header };
-                if !ends {
-                    key = Some(WireExpr::decode(flags, r)?);
-                }
+                key = Some(WireExpr::read(flags, r));
             }
-            FINAL => {}
-            _ => return Err(CodecError::Unknown),
+        } else if what != FINAL {
+            r.fail(CodecError::Unknown);
         }
         let mut exts = Extensions::of(header);
-        while let Some(ext) = exts.next(r)? {
+        while let Some(ext) = exts.next(r) {
             match ext.id {
                 INFO if what == EntityKind::Queryable as u8 => info = ext.number & 0x00ff_ff01,
-                ENDED_KEY if ends && what != NO_KEY => key = Some(ended_key(ext.bytes)?),
-                _ => ext.unknown()?,
+                ENDED_KEY if ends && what != NO_KEY => key = Some(ended_key(ext.bytes, r)),
+                _ => ext.unknown(r),
             }
         }
-        if what == FINAL {
-            return Ok(Declaration::Final);
+        if what <= NO_KEY && id > 0xffff {
+            r.fail(CodecError::OutOfRange);
         }
-        if what <= NO_KEY {
-            let id = u16::try_from(id).map_err(|_| CodecError::OutOfRange)?;
-            return Ok(match key {
-                Some(key) => Declaration::Key { id, key },
-                None => Declaration::NoKey { id },
-            });
-        }
-        Ok(match key {
-            Some(key) if !ends => Declaration::Entity {
+        match (what, key) {
+            (KEY, Some(key)) => Declaration::Key { id: id as u16, key },
+            (NO_KEY, _) => Declaration::NoKey { id: id as u16 },
+            (FINAL, _) => Declaration::Final,
+            (_, Some(key)) if !ends => Declaration::Entity {
                 kind,
                 id,
                 key,
                 info,
             },
-            key => Declaration::NoEntity { kind, id, key },
-        })
+            (_, key) => Declaration::NoEntity { kind, id, key },
+        }
     }
 
     /// Writes it, with its header.

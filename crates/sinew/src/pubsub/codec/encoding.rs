@@ -122,16 +122,16 @@ impl<'p> Encoding<'p> {
         self.id == 0 && self.schema.is_empty()
     }
 
-    pub(super) fn decode(r: &mut Reader<'p>) -> Result<Self, CodecError> {
-        let word = r.vle32()?;
-        let schema = if word & 1 == 0 { &[] } else { r.zbytes()? };
-        if schema.len() > 255 {
-            return Err(CodecError::OutOfRange);
+    pub(super) fn read(r: &mut Reader<'p>) -> Self {
+        let word = r.vle32();
+        let schema = if word & 1 == 0 { &[] } else { r.zbytes() };
+        if word >> 17 != 0 || schema.len() > 255 {
+            r.fail(CodecError::OutOfRange);
         }
-        Ok(Encoding {
-            id: u16::try_from(word >> 1).map_err(|_| CodecError::OutOfRange)?,
+        Encoding {
+            id: (word >> 1) as u16,
             schema,
-        })
+        }
     }
 
     pub(super) fn encode(&self, w: &mut Writer<'_>) {

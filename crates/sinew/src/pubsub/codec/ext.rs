@@ -3,7 +3,6 @@
 use super::{CodecError, Reader, Z};
 
 /// One extension as it was read.
-#[derive(Clone, Copy, Debug)]
 pub struct Ext<'p> {
     /// Its identity: the id, whether it is mandatory, and the kind of its value. Two that differ in any
     /// of these are different extensions.
@@ -23,21 +22,14 @@ impl Ext<'_> {
     pub const MANDATORY: u8 = 0x10;
 
     /// What to do with an extension that is not known here: nothing, unless it must be understood.
-    ///
-    /// # Errors
-    ///
-    /// [`CodecError::Mandatory`].
-    pub const fn unknown(&self) -> Result<(), CodecError> {
-        if self.id & Ext::MANDATORY == 0 {
-            Ok(())
-        } else {
-            Err(CodecError::Mandatory)
+    pub fn unknown(&self, r: &mut Reader<'_>) {
+        if self.id & Ext::MANDATORY != 0 {
+            r.fail(CodecError::Mandatory);
         }
     }
 }
 
 /// The extensions behind a header, one after another.
-#[derive(Debug)]
 pub struct Extensions {
     last: u8,
 }
@@ -48,17 +40,13 @@ impl Extensions {
         Extensions { last: header }
     }
 
-    /// The next one, or `None` behind the last.
-    ///
-    /// # Errors
-    ///
-    /// [`CodecError::Truncated`]; [`CodecError::Reserved`] if its value is of the fourth kind.
+    /// The next one, or `None` behind the last, or where something is wrong.
     #[inline(never)] // one copy for all messages
-    pub fn next<'p>(&mut self, r: &mut Reader<'p>) -> Result<Option<Ext<'p>>, CodecError> {
+    pub fn next<'p>(&mut self, r: &mut Reader<'p>) -> Option<Ext<'p>> {
         if self.last & Z == 0 {
-            return Ok(None);
+            return None;
         }
-        self.last = r.byte()?;
+        self.last = r.one();
         let mut ext = Ext {
             id: self.last & !Z,
             number: 0,
@@ -66,23 +54,18 @@ impl Extensions {
         };
         match ext.id & (Ext::NUMBER | Ext::BYTES) {
             0 => {}
-            Ext::NUMBER => ext.number = r.vle_capped()?,
-            Ext::BYTES => ext.bytes = r.zbytes()?,
-            _ => return Err(CodecError::Reserved),
+            Ext::NUMBER => ext.number = r.vle_capped(),
+            Ext::BYTES => ext.bytes = r.zbytes(),
+            _ => r.fail(CodecError::Reserved),
         }
-        Ok(Some(ext))
+        r.end(ext).ok()
     }
 
     /// Skips all, where none is known.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`next`](Extensions::next), and [`CodecError::Mandatory`].
-    pub fn skip(header: u8, r: &mut Reader<'_>) -> Result<(), CodecError> {
+    pub fn skip(header: u8, r: &mut Reader<'_>) {
         let mut exts = Extensions::of(header);
-        while let Some(ext) = exts.next(r)? {
-            ext.unknown()?;
+        while let Some(ext) = exts.next(r) {
+            ext.unknown(r);
         }
-        Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! Key expressions as they are written: a declared beginning, and the rest as text.
 
-use super::{CodecError, Reader, Writer};
+use super::{Reader, Writer};
 
 /// A key expression on the wire: what was declared under the number `scope`, and then `suffix`, with
 /// nothing in between.
@@ -47,14 +47,14 @@ impl<'p> WireExpr<'p> {
 
     /// The fields, with the flags of the header before them.
     #[inline(never)]
-    pub(super) fn decode(flags: u8, r: &mut Reader<'p>) -> Result<Self, CodecError> {
-        let scope = r.vle16()?;
-        let suffix = if flags & N == 0 { "" } else { r.zstr()? };
-        Ok(WireExpr {
+    pub(super) fn read(flags: u8, r: &mut Reader<'p>) -> Self {
+        let scope = r.vle16();
+        let suffix = if flags & N == 0 { "" } else { r.zstr() };
+        WireExpr {
             scope,
             of_sender: flags & M != 0,
             suffix,
-        })
+        }
     }
 
     #[inline(never)]

@@ -46,15 +46,17 @@ mod zid;
 pub use body::{Body, Kind};
 pub use declare::{Declaration, Declare, EntityKind};
 pub use encoding::Encoding;
-pub use ext::{Ext, Extensions};
 pub use key::WireExpr;
 pub use network::{Interest, Push, Request, Response, ResponseFinal};
 pub use oam::{Oam, OamBody};
 pub use query::{Consolidation, Query, Reply, Target};
 pub use reader::Reader;
 pub use values::{Entity, Priority, Qos, SourceInfo, Timestamp, WhatAmI};
-pub use writer::{Head, Writer};
+pub use writer::Writer;
 pub use zid::Zid;
+
+use ext::{Ext, Extensions};
+use writer::Head;
 
 /// The version of the protocol in INIT, JOIN, SCOUT and HELLO.
 pub const VERSION: u8 = 9;

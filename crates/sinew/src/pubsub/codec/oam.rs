@@ -38,23 +38,26 @@ impl<'p> Oam<'p> {
     /// [`CodecError::Reserved`] if its body is of the fourth kind.
     pub fn decode(header: u8, r: &mut Reader<'p>) -> Result<Self, CodecError> {
         let network = id_of(header) == network::OAM;
-        let id = r.vle16()?;
+        let id = r.vle16();
         let mut qos = Qos::DEFAULT;
         let mut exts = Extensions::of(header);
-        while let Some(ext) = exts.next(r)? {
+        while let Some(ext) = exts.next(r) {
             match ext.id {
                 Qos::EXT if network => qos = Qos::of(&ext),
                 transport::QOS if !network => qos = Qos::of(&ext),
-                _ => ext.unknown()?,
+                _ => ext.unknown(r),
             }
         }
         let body = match header & KIND {
             0 => OamBody::None,
-            Ext::NUMBER => OamBody::Number(r.vle()?),
-            Ext::BYTES => OamBody::Bytes(r.zbytes()?),
-            _ => return Err(CodecError::Reserved),
+            Ext::NUMBER => OamBody::Number(r.vle()),
+            Ext::BYTES => OamBody::Bytes(r.zbytes()),
+            _ => {
+                r.fail(CodecError::Reserved);
+                OamBody::None
+            }
         };
-        Ok(Oam {
+        r.end(Oam {
             network,
             id,
             qos,

@@ -32,12 +32,15 @@ pub enum Target {
 }
 
 impl Target {
-    pub(super) const fn of(ext: &Ext<'_>) -> Result<Self, CodecError> {
+    pub(super) fn of(ext: &Ext<'_>, r: &mut Reader<'_>) -> Self {
         match ext.number {
-            0 => Ok(Target::BestMatching),
-            1 => Ok(Target::All),
-            2 => Ok(Target::AllComplete),
-            _ => Err(CodecError::Reserved),
+            0 => Target::BestMatching,
+            1 => Target::All,
+            2 => Target::AllComplete,
+            _ => {
+                r.fail(CodecError::Reserved);
+                Target::BestMatching
+            }
         }
     }
 }
@@ -58,16 +61,14 @@ pub enum Consolidation {
 }
 
 impl Consolidation {
-    fn decode(header: u8, r: &mut Reader<'_>) -> Result<Self, CodecError> {
-        if header & C == 0 {
-            return Ok(Consolidation::Auto);
-        }
-        Ok(match r.vle_capped()? {
+    fn read(header: u8, r: &mut Reader<'_>) -> Self {
+        let value = if header & C == 0 { 0 } else { r.vle_capped() };
+        match value {
             1 => Consolidation::None,
             2 => Consolidation::Monotonic,
             3 => Consolidation::Latest,
             _ => Consolidation::Auto, // so Zenoh's own nodes read what they do not know
-        })
+        }
     }
 
     fn flag(self) -> u8 {
@@ -97,36 +98,33 @@ pub struct Query<'p> {
 }
 
 impl<'p> Query<'p> {
-    /// Reads it, with its header.
-    ///
-    /// # Errors
-    ///
-    /// [`CodecError::Unknown`] if it is no QUERY.
-    pub fn decode(r: &mut Reader<'p>) -> Result<Self, CodecError> {
-        let header = r.byte()?;
+    /// It, with its header.
+    pub(super) fn read(r: &mut Reader<'p>) -> Self {
+        let header = r.one();
         if id_of(header) != QUERY {
-            return Err(CodecError::Unknown);
+            r.fail(CodecError::Unknown);
         }
         let mut query = Query {
-            consolidation: Consolidation::decode(header, r)?,
+            consolidation: Consolidation::read(header, r),
             ..Query::default()
         };
         if header & P != 0 {
-            query.parameters = r.zstr()?;
+            query.parameters = r.zstr();
         }
         let mut exts = Extensions::of(header);
-        while let Some(ext) = exts.next(r)? {
+        while let Some(ext) = exts.next(r) {
             match ext.id {
-                SourceInfo::EXT => query.source = Some(SourceInfo::of(&ext)?),
+                SourceInfo::EXT => query.source = Some(SourceInfo::of(&ext, r)),
                 BODY => {
-                    let mut r = Reader::new(ext.bytes);
-                    query.body = Some((Encoding::decode(&mut r)?, r.rest()));
+                    let mut part = Reader::new(ext.bytes);
+                    query.body = Some((Encoding::read(&mut part), part.rest()));
+                    r.fail_as(&part);
                 }
                 ATTACHMENT => query.attachment = Some(ext.bytes),
-                _ => ext.unknown()?,
+                _ => ext.unknown(r),
             }
         }
-        Ok(query)
+        query
     }
 
     /// Writes it, with its header.
@@ -174,46 +172,44 @@ pub enum Reply<'p> {
 }
 
 impl<'p> Reply<'p> {
-    /// Reads it, with its header.
-    ///
-    /// # Errors
-    ///
-    /// [`CodecError::Unknown`] if it is neither REPLY nor ERR.
-    pub fn decode(r: &mut Reader<'p>) -> Result<Self, CodecError> {
-        let header = r.byte()?;
+    /// It, with its header.
+    pub(super) fn read(r: &mut Reader<'p>) -> Self {
+        let header = r.one();
         match id_of(header) {
             REPLY => {
-                let consolidation = Consolidation::decode(header, r)?;
-                Extensions::skip(header, r)?;
-                Ok(Reply::Sample {
+                let consolidation = Consolidation::read(header, r);
+                Extensions::skip(header, r);
+                Reply::Sample {
                     consolidation,
-                    body: Body::decode(r)?,
-                })
+                    body: Body::read(r),
+                }
             }
             ERR => Reply::error(header, r),
-            _ => Err(CodecError::Unknown),
+            _ => {
+                r.fail(CodecError::Unknown);
+                Reply::error(0, r)
+            }
         }
     }
 
-    fn error(header: u8, r: &mut Reader<'p>) -> Result<Self, CodecError> {
-        let encoding = if header & E == 0 {
-            Encoding::default()
-        } else {
-            Encoding::decode(r)?
+    fn error(header: u8, r: &mut Reader<'p>) -> Self {
+        let encoding = match header & E {
+            0 => Encoding::default(),
+            _ => Encoding::read(r),
         };
         let mut source = None;
         let mut exts = Extensions::of(header);
-        while let Some(ext) = exts.next(r)? {
+        while let Some(ext) = exts.next(r) {
             match ext.id {
-                SourceInfo::EXT => source = Some(SourceInfo::of(&ext)?),
-                _ => ext.unknown()?,
+                SourceInfo::EXT => source = Some(SourceInfo::of(&ext, r)),
+                _ => ext.unknown(r),
             }
         }
-        Ok(Reply::Error {
+        Reply::Error {
             encoding,
             source,
-            payload: r.zbytes()?,
-        })
+            payload: r.zbytes(),
+        }
     }
 
     /// Writes it whole.

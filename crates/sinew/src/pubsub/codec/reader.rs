@@ -1,18 +1,23 @@
 //! A checked cursor over what was received.
 
-use super::CodecError;
+use super::{CodecError, body::PUT};
 
-/// A cursor over the bytes of a packet. Every read is checked; after a failed one, what is left is
-/// not worth reading.
+/// A cursor over the bytes of a packet. What cannot be read is remembered, and reads as 0 or as nothing
+/// from then on, so that a message is read without a question after each field:
+/// [`end`](Reader::end) says it once.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'p> {
     rest: &'p [u8],
+    error: Option<CodecError>,
 }
 
 impl<'p> Reader<'p> {
     /// A cursor at the front of `bytes`.
     pub const fn new(bytes: &'p [u8]) -> Self {
-        Reader { rest: bytes }
+        Reader {
+            rest: bytes,
+            error: None,
+        }
     }
 
     /// How many bytes are left.
@@ -33,6 +38,59 @@ impl<'p> Reader<'p> {
         }
     }
 
+    /// The next byte: the header of a message.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError::Truncated`] at the end, or what was wrong before.
+    #[inline]
+    pub fn byte(&mut self) -> Result<u8, CodecError> {
+        let byte = self.one();
+        self.end(byte)
+    }
+
+    /// What was read, if all of it was there and right.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that was wrong.
+    #[inline]
+    pub fn end<T>(&self, value: T) -> Result<T, CodecError> {
+        match self.error {
+            None => Ok(value),
+            Some(error) => Err(error),
+        }
+    }
+
+    /// Remembers what is wrong, unless something was before.
+    #[inline(never)]
+    pub fn fail(&mut self, error: CodecError) {
+        self.rest = &[];
+        self.error.get_or_insert(error);
+    }
+
+    /// What is wrong with a part is wrong with the whole.
+    pub(super) fn fail_as(&mut self, part: &Reader<'_>) {
+        if let Some(error) = part.error {
+            self.fail(error);
+        }
+    }
+
+    /// The next byte.
+    #[inline]
+    pub fn one(&mut self) -> u8 {
+        match self.rest.split_first() {
+            Some((&first, rest)) => {
+                self.rest = rest;
+                first
+            }
+            None => {
+                self.fail(CodecError::Truncated);
+                0
+            }
+        }
+    }
+
     /// Everything that is left.
     pub const fn rest(&mut self) -> &'p [u8] {
         let rest = self.rest;
@@ -40,151 +98,125 @@ impl<'p> Reader<'p> {
         rest
     }
 
-    /// The next byte.
-    ///
-    /// # Errors
-    ///
-    /// [`CodecError::Truncated`] at the end.
-    #[inline]
-    pub fn byte(&mut self) -> Result<u8, CodecError> {
-        let (&first, rest) = self.rest.split_first().ok_or(CodecError::Truncated)?;
-        self.rest = rest;
-        Ok(first)
-    }
-
     /// The next `len` bytes.
-    ///
-    /// # Errors
-    ///
-    /// [`CodecError::Truncated`] where there are fewer.
-    #[inline]
-    pub fn take(&mut self, len: usize) -> Result<&'p [u8], CodecError> {
-        let (taken, rest) = self
-            .rest
-            .split_at_checked(len)
-            .ok_or(CodecError::Truncated)?;
-        self.rest = rest;
-        Ok(taken)
+    pub fn take(&mut self, len: usize) -> &'p [u8] {
+        match self.rest.split_at_checked(len) {
+            Some((taken, rest)) => {
+                self.rest = rest;
+                taken
+            }
+            None => {
+                self.fail(CodecError::Truncated);
+                &[]
+            }
+        }
     }
 
     /// Two bytes, little-endian: batch sizes are written so, and nothing else.
-    ///
-    /// # Errors
-    ///
-    /// [`CodecError::Truncated`] where there are fewer.
-    pub fn two(&mut self) -> Result<u16, CodecError> {
-        Ok(u16::from(self.byte()?) | u16::from(self.byte()?) << 8)
+    pub fn two(&mut self) -> u16 {
+        u16::from(self.one()) | u16::from(self.one()) << 8
     }
 
-    /// A number of up to 32 bits.
-    ///
-    /// # Errors
-    ///
-    /// [`CodecError::OutOfRange`] above 32 bits, [`CodecError::Truncated`].
+    /// A number of up to 32 bits; above it is [`CodecError::OutOfRange`].
     #[inline(never)] // called everywhere
-    pub fn vle32(&mut self) -> Result<u32, CodecError> {
-        self.quick32()
-    }
-
-    /// The same, where it must be fast: nearly every number of a packet has one byte.
-    #[inline]
-    pub(super) fn quick32(&mut self) -> Result<u32, CodecError> {
-        match self.rest.split_first() {
-            Some((&first, rest)) if first < 0x80 => {
-                self.rest = rest;
-                Ok(u32::from(first))
-            }
-            _ => match self.long()? {
-                (value, false) => Ok(value),
-                (_, true) => Err(CodecError::OutOfRange),
-            },
+    pub fn vle32(&mut self) -> u32 {
+        let (value, over) = self.long();
+        if over {
+            self.fail(CodecError::OutOfRange);
         }
+        value
     }
 
-    /// A number of up to 16 bits: ids of keys.
-    ///
-    /// # Errors
-    ///
-    /// [`CodecError::OutOfRange`] above 16 bits, [`CodecError::Truncated`].
-    pub fn vle16(&mut self) -> Result<u16, CodecError> {
-        u16::try_from(self.vle32()?).map_err(|_| CodecError::OutOfRange)
+    /// A number of up to 16 bits; above it is [`CodecError::OutOfRange`].
+    pub fn vle16(&mut self) -> u16 {
+        let value = self.vle32();
+        if value > 0xffff {
+            self.fail(CodecError::OutOfRange);
+        }
+        value as u16
     }
 
     /// A number of any size; above 32 bits it counts as [`u32::MAX`].
-    ///
-    /// # Errors
-    ///
-    /// [`CodecError::Truncated`].
-    pub fn vle_capped(&mut self) -> Result<u32, CodecError> {
-        let (value, over) = self.long()?;
-        Ok(if over { u32::MAX } else { value })
+    pub fn vle_capped(&mut self) -> u32 {
+        match self.long() {
+            (value, false) => value,
+            (_, true) => u32::MAX,
+        }
     }
 
     /// A number of up to 64 bits: time stamps.
-    ///
-    /// # Errors
-    ///
-    /// [`CodecError::Truncated`].
-    pub fn vle(&mut self) -> Result<u64, CodecError> {
+    pub fn vle(&mut self) -> u64 {
         let mut value = 0;
         for group in 0..8u32 {
-            let byte = self.byte()?;
+            let byte = self.one();
             value |= u64::from(byte & 0x7f) << (7 * group);
             if byte < 0x80 {
-                return Ok(value);
+                return value;
             }
         }
         // The ninth byte is the last, and has eight bits of the number.
-        Ok(value | u64::from(self.byte()?) << 56)
+        value | u64::from(self.one()) << 56
     }
 
     /// Bytes with their length before them.
-    ///
-    /// # Errors
-    ///
-    /// [`CodecError::Truncated`] where the packet has fewer.
     #[inline(never)] // called everywhere
-    pub fn zbytes(&mut self) -> Result<&'p [u8], CodecError> {
+    pub fn zbytes(&mut self) -> &'p [u8] {
         // A length that no memory can hold is one that the packet does not have.
-        let len = self.vle32().map_err(|_| CodecError::Truncated)?;
-        self.take(usize::try_from(len).map_err(|_| CodecError::Truncated)?)
+        let len = self.vle_capped();
+        self.take(usize::try_from(len).unwrap_or(usize::MAX))
     }
 
-    /// A string with its length before it.
-    ///
-    /// # Errors
-    ///
-    /// [`CodecError::NotUtf8`], [`CodecError::Truncated`].
-    pub fn zstr(&mut self) -> Result<&'p str, CodecError> {
-        text(self.zbytes()?)
+    /// A string with its length before it; what is no text is [`CodecError::NotUtf8`].
+    pub fn zstr(&mut self) -> &'p str {
+        let bytes = self.zbytes();
+        self.text(bytes)
+    }
+
+    /// These bytes as text.
+    #[inline(never)] // the check is large
+    pub(super) fn text(&mut self, bytes: &'p [u8]) -> &'p str {
+        core::str::from_utf8(bytes).unwrap_or_else(|_| {
+            self.fail(CodecError::NotUtf8);
+            ""
+        })
+    }
+
+    /// A key's number, PUT without options, and a payload, where they all are short; else nothing is read.
+    #[inline]
+    pub(super) fn short_sample(&mut self) -> Option<(u8, &'p [u8])> {
+        let [scope @ 0..0x80, PUT, len @ 0..0x80, rest @ ..] = self.rest else {
+            return None;
+        };
+        let (payload, rest) = rest.split_at_checked(usize::from(*len))?;
+        self.rest = rest;
+        Some((*scope, payload))
     }
 
     /// A number of any length: its low 32 bits, and whether there are more.
     // One copy for all fields, without 64-bit arithmetic: only time stamps need that.
     #[inline(never)]
-    fn long(&mut self) -> Result<(u32, bool), CodecError> {
+    fn long(&mut self) -> (u32, bool) {
         let (mut value, mut over) = (0, false);
         for group in 0..9u32 {
-            let byte = self.byte()?;
-            let last = byte < 0x80 || group == 8;
-            let bits = u32::from(if group == 8 { byte } else { byte & 0x7f });
-            match group {
-                0..4 => value |= bits << (7 * group),
-                4 => {
-                    value |= bits << 28;
-                    over |= bits > 0xf;
-                }
-                _ => over |= bits != 0,
+            let byte = self.one();
+            // The ninth byte is the last, and has eight bits of the number.
+            let (bits, last) = match group {
+                8 => (byte, true),
+                _ => (byte & 0x7f, byte < 0x80),
+            };
+            let bits = u32::from(bits);
+            if group < 5 {
+                value |= bits << (7 * group);
             }
+            over |= if group < 4 {
+                false
+            } else {
+                bits > if group == 4 { 0xf } else { 0 }
+            };
             if last {
                 break;
             }
         }
-        Ok((value, over))
+        (value, over)
     }
-}
-
-/// These bytes as text.
-pub(super) fn text(bytes: &[u8]) -> Result<&str, CodecError> {
-    core::str::from_utf8(bytes).map_err(|_| CodecError::NotUtf8)
 }

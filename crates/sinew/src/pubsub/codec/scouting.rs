@@ -30,15 +30,15 @@ impl Scout {
     ///
     /// See [`CodecError`].
     pub fn decode(header: u8, r: &mut Reader<'_>) -> Result<Self, CodecError> {
-        let version = r.byte()?;
-        let flags = r.byte()?;
+        let version = r.one();
+        let flags = r.one();
         let zid = if flags & I == 0 {
             None
         } else {
-            Some(Zid::behind(flags, r)?)
+            Some(Zid::behind(flags, r))
         };
-        Extensions::skip(header, r)?;
-        Ok(Scout {
+        Extensions::skip(header, r);
+        r.end(Scout {
             version,
             what: flags & 7,
             zid,
@@ -79,17 +79,17 @@ impl<'p> Hello<'p> {
     ///
     /// See [`CodecError`].
     pub fn decode(header: u8, r: &mut Reader<'p>) -> Result<Self, CodecError> {
-        let version = r.byte()?;
-        let flags = r.byte()?;
-        let whatami = WhatAmI::of(flags)?;
-        let zid = Zid::behind(flags, r)?;
+        let version = r.one();
+        let flags = r.one();
+        let whatami = WhatAmI::of(flags, r);
+        let zid = Zid::behind(flags, r);
         let locators = if header & L == 0 {
             Locators::NONE
         } else {
-            Locators::decode(r)?
+            Locators::read(r)
         };
-        Extensions::skip(header, r)?;
-        Ok(Hello {
+        Extensions::skip(header, r);
+        r.end(Hello {
             version,
             whatami,
             zid,
@@ -139,21 +139,23 @@ impl<'p> Locators<'p> {
         })
     }
 
-    fn decode(r: &mut Reader<'p>) -> Result<Self, CodecError> {
-        let count = r.vle32()?;
-        let (start, mut len) = (*r, 0);
+    fn read(r: &mut Reader<'p>) -> Self {
+        let count = r.vle32();
+        let (mut start, mut len) = (*r, 0);
         // Each takes a byte at least, so a count that is made up ends with the packet.
         for _ in 0..count {
-            let locator = r.zstr()?.len();
-            if locator > 255 {
-                return Err(CodecError::OutOfRange);
+            if r.zstr().len() > 255 {
+                r.fail(CodecError::OutOfRange);
+            }
+            if r.end(()).is_err() {
+                break;
             }
             len = start.len().saturating_sub(r.len());
         }
-        Ok(Locators {
+        Locators {
             count,
-            bytes: { start }.take(len)?,
-        })
+            bytes: start.take(len),
+        }
     }
 }
 
@@ -163,7 +165,7 @@ impl<'p> Iterator for Locators<'p> {
     fn next(&mut self) -> Option<&'p str> {
         self.count = self.count.checked_sub(1)?;
         let mut r = Reader::new(self.bytes);
-        let locator = r.zstr().ok()?;
+        let locator = r.zstr();
         self.bytes = r.rest();
         Some(locator)
     }

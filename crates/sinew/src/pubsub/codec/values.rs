@@ -17,12 +17,15 @@ pub enum WhatAmI {
 
 impl WhatAmI {
     /// What the low two bits of `byte` say.
-    pub(super) const fn of(byte: u8) -> Result<WhatAmI, CodecError> {
+    pub(super) fn of(byte: u8, r: &mut Reader<'_>) -> WhatAmI {
         match byte & 3 {
-            0 => Ok(WhatAmI::Router),
-            1 => Ok(WhatAmI::Peer),
-            2 => Ok(WhatAmI::Client),
-            _ => Err(CodecError::Reserved),
+            0 => WhatAmI::Router,
+            1 => WhatAmI::Peer,
+            2 => WhatAmI::Client,
+            _ => {
+                r.fail(CodecError::Reserved);
+                WhatAmI::Client
+            }
         }
     }
 }
@@ -156,10 +159,13 @@ pub struct Timestamp {
 }
 
 impl Timestamp {
-    pub(super) fn decode(r: &mut Reader<'_>) -> Result<Self, CodecError> {
-        let time = r.vle()?;
-        let id = Zid::new(r.zbytes()?).ok_or(CodecError::Reserved)?;
-        Ok(Timestamp { time, id })
+    pub(super) fn read(r: &mut Reader<'_>) -> Self {
+        let time = r.vle();
+        let id = r.zbytes();
+        Timestamp {
+            time,
+            id: Zid::read(id, r),
+        }
     }
 
     pub(super) fn encode(&self, w: &mut Writer<'_>) {
@@ -178,12 +184,12 @@ pub struct Entity {
 }
 
 impl Entity {
-    pub(super) fn decode(r: &mut Reader<'_>) -> Result<Self, CodecError> {
-        let flags = r.byte()?;
-        Ok(Entity {
-            zid: Zid::behind(flags, r)?,
-            id: r.vle32()?,
-        })
+    pub(super) fn read(r: &mut Reader<'_>) -> Self {
+        let flags = r.one();
+        Entity {
+            zid: Zid::behind(flags, r),
+            id: r.vle32(),
+        }
     }
 
     pub(super) fn encode(&self, w: &mut Writer<'_>) {
@@ -212,14 +218,16 @@ impl SourceInfo {
     /// The extension that carries it, in every body.
     pub(super) const EXT: u8 = 0x1 | Ext::BYTES;
 
-    pub(super) fn of(ext: &Ext<'_>) -> Result<Self, CodecError> {
-        let r = &mut Reader::new(ext.bytes);
-        let Entity { zid, id } = Entity::decode(r)?;
-        Ok(SourceInfo {
+    pub(super) fn of(ext: &Ext<'_>, r: &mut Reader<'_>) -> Self {
+        let mut part = Reader::new(ext.bytes);
+        let Entity { zid, id } = Entity::read(&mut part);
+        let sn = part.vle32();
+        r.fail_as(&part);
+        SourceInfo {
             zid,
             entity: id,
-            sn: r.vle32()?,
-        })
+            sn,
+        }
     }
 
     pub(super) fn encode(&self, head: &mut Head, w: &mut Writer<'_>) {

@@ -38,8 +38,18 @@ impl Zid {
     }
 
     /// Reads as many bytes as the high four bits of `flags` say.
-    pub(super) fn behind(flags: u8, r: &mut Reader<'_>) -> Result<Zid, CodecError> {
-        Zid::new(r.take(usize::from(flags >> 4) + 1)?).ok_or(CodecError::Reserved)
+    pub(super) fn behind(flags: u8, r: &mut Reader<'_>) -> Zid {
+        let bytes = r.take(usize::from(flags >> 4) + 1);
+        Zid::read(bytes, r)
+    }
+
+    /// The node with these bytes; that there is none such is wrong with `r`.
+    #[inline(never)]
+    pub(super) fn read(bytes: &[u8], r: &mut Reader<'_>) -> Zid {
+        Zid::new(bytes).unwrap_or_else(|| {
+            r.fail(CodecError::Reserved);
+            Zid([0; 16])
+        })
     }
 
     pub(super) fn encode(&self, w: &mut Writer<'_>) {

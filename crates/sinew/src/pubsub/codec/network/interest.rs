@@ -48,20 +48,20 @@ impl<'p> Interest<'p> {
     /// See [`CodecError`].
     pub fn decode(header: u8, r: &mut Reader<'p>) -> Result<Self, CodecError> {
         let mut interest = Interest {
-            id: r.vle32()?,
+            id: r.vle32(),
             current: header & CURRENT != 0,
             future: header & FUTURE != 0,
             ..Interest::default()
         };
         if interest.current || interest.future {
-            let options = r.byte()?;
+            let options = r.one();
             interest.options = options & Self::OPTIONS;
             if options & RESTRICTED != 0 {
-                interest.key = Some(WireExpr::decode(options, r)?);
+                interest.key = Some(WireExpr::read(options, r));
             }
         }
-        interest.qos = qos(header, r)?;
-        Ok(interest)
+        interest.qos = qos(header, r);
+        r.end(interest)
     }
 
     /// Writes it, with its header.

@@ -4,7 +4,7 @@ mod interest;
 mod push;
 mod request;
 
-use super::{CodecError, Ext, Extensions, Qos, Reader, id_of};
+use super::{Ext, Extensions, Qos, Reader, id_of};
 
 pub use interest::Interest;
 pub use push::Push;
@@ -36,15 +36,15 @@ const NODE_ID: u8 = 0x3 | Ext::NUMBER | Ext::MANDATORY;
 
 /// Reads the extensions that most messages have.
 #[inline(never)]
-pub(super) fn qos(header: u8, r: &mut Reader<'_>) -> Result<Qos, CodecError> {
+pub(super) fn qos(header: u8, r: &mut Reader<'_>) -> Qos {
     let mut qos = Qos::DEFAULT;
     let mut exts = Extensions::of(header);
-    while let Some(ext) = exts.next(r)? {
+    while let Some(ext) = exts.next(r) {
         match ext.id {
             Qos::EXT => qos = Qos::of(&ext),
             NODE_ID => {}
-            _ => ext.unknown()?,
+            _ => ext.unknown(r),
         }
     }
-    Ok(qos)
+    qos
 }

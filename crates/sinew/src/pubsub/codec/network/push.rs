@@ -42,30 +42,24 @@ impl<'p> Push<'p> {
     /// See [`CodecError`].
     #[inline]
     pub fn decode(header: u8, r: &mut Reader<'p>) -> Result<Self, CodecError> {
-        // Nearly every sample: a declared key, and no options.
-        if header & (N | Z) == 0 {
-            let mut short = *r;
-            if let (Ok(scope @ 0..0x80), Ok(PUT), Ok(len)) =
-                (short.quick32(), short.byte(), short.quick32())
-                && let Ok(payload) = short.take(len as usize)
-            {
-                *r = short;
-                let key = WireExpr::declared(scope as u16, header & M != 0);
-                return Ok(Push::put(key, payload));
-            }
+        // Nearly every sample: a declared key, no options, and a short payload.
+        if header & (N | Z) == 0
+            && let Some((scope, payload)) = r.short_sample()
+        {
+            let key = WireExpr::declared(scope.into(), header & M != 0);
+            return Ok(Push::put(key, payload));
         }
         Push::decode_long(header, r)
     }
 
     #[inline(never)]
     fn decode_long(header: u8, r: &mut Reader<'p>) -> Result<Self, CodecError> {
-        let key = WireExpr::decode(header, r)?;
-        let qos = qos(header, r)?;
-        Ok(Push {
-            key,
-            qos,
-            body: Body::decode(r)?,
-        })
+        let push = Push {
+            key: WireExpr::read(header, r),
+            qos: qos(header, r),
+            body: Body::read(r),
+        };
+        r.end(push)
     }
 
     /// Writes it whole, with its header.

@@ -37,23 +37,23 @@ impl<'p> Request<'p> {
     /// See [`CodecError`].
     pub fn decode(header: u8, r: &mut Reader<'p>) -> Result<Self, CodecError> {
         let mut request = Request {
-            id: r.vle32()?,
+            id: r.vle32(),
             ..Request::default()
         };
-        request.key = WireExpr::decode(header, r)?;
+        request.key = WireExpr::read(header, r);
         let mut exts = Extensions::of(header);
-        while let Some(ext) = exts.next(r)? {
+        while let Some(ext) = exts.next(r) {
             match ext.id {
                 Qos::EXT => request.qos = Qos::of(&ext),
                 NODE_ID => {}
-                TARGET => request.target = Target::of(&ext)?,
+                TARGET => request.target = Target::of(&ext, r),
                 BUDGET => request.budget = (ext.number != 0).then_some(ext.number),
                 TIMEOUT => request.timeout_ms = Some(ext.number),
-                _ => ext.unknown()?,
+                _ => ext.unknown(r),
             }
         }
-        request.query = Query::decode(r)?;
-        Ok(request)
+        request.query = Query::read(r);
+        r.end(request)
     }
 
     /// Writes it, with its header.
@@ -97,23 +97,28 @@ impl<'p> Response<'p> {
     ///
     /// See [`CodecError`].
     pub fn decode(header: u8, r: &mut Reader<'p>) -> Result<Self, CodecError> {
-        let id = r.vle32()?;
-        let key = WireExpr::decode(header, r)?;
+        let id = r.vle32();
+        let key = WireExpr::read(header, r);
         let (mut qos, mut responder) = (Qos::DEFAULT, None);
         let mut exts = Extensions::of(header);
-        while let Some(ext) = exts.next(r)? {
+        while let Some(ext) = exts.next(r) {
             match ext.id {
                 Qos::EXT => qos = Qos::of(&ext),
-                RESPONDER => responder = Some(Entity::decode(&mut Reader::new(ext.bytes))?),
-                _ => ext.unknown()?,
+                RESPONDER => {
+                    let mut part = Reader::new(ext.bytes);
+                    responder = Some(Entity::read(&mut part));
+                    r.fail_as(&part);
+                }
+                _ => ext.unknown(r),
             }
         }
-        Ok(Response {
+        let reply = Reply::read(r);
+        r.end(Response {
             id,
             key,
             qos,
             responder,
-            reply: Reply::decode(r)?,
+            reply,
         })
     }
 
@@ -157,16 +162,16 @@ impl ResponseFinal {
     ///
     /// See [`CodecError`].
     pub fn decode(header: u8, r: &mut Reader<'_>) -> Result<Self, CodecError> {
-        let id = r.vle32()?;
+        let id = r.vle32();
         let mut qos = Qos::DEFAULT;
         let mut exts = Extensions::of(header);
-        while let Some(ext) = exts.next(r)? {
+        while let Some(ext) = exts.next(r) {
             match ext.id {
                 Qos::EXT => qos = Qos::of(&ext),
-                _ => ext.unknown()?,
+                _ => ext.unknown(r),
             }
         }
-        Ok(ResponseFinal { id, qos })
+        r.end(ResponseFinal { id, qos })
     }
 
     /// Writes it, with its header.

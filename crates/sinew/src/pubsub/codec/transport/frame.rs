@@ -33,16 +33,16 @@ impl Frame {
     /// See [`CodecError`].
     #[inline]
     pub fn decode(header: u8, r: &mut Reader<'_>) -> Result<Self, CodecError> {
-        let sn = r.quick32()?;
+        let sn = r.vle32();
         let mut priority = Priority::Data;
         let mut exts = Extensions::of(header);
-        while let Some(ext) = exts.next(r)? {
+        while let Some(ext) = exts.next(r) {
             match ext.id {
                 QOS => priority = Priority::of(ext.number as u8),
-                _ => ext.unknown()?,
+                _ => ext.unknown(r),
             }
         }
-        Ok(Frame {
+        r.end(Frame {
             reliable: header & R != 0,
             sn,
             priority,
@@ -84,26 +84,27 @@ impl<'p> Fragment<'p> {
     ///
     /// See [`CodecError`].
     pub fn decode(header: u8, r: &mut Reader<'p>) -> Result<Self, CodecError> {
-        let sn = r.vle32()?;
+        let sn = r.vle32();
         let (mut priority, mut first, mut drop) = (Priority::Data, false, false);
         let mut exts = Extensions::of(header);
-        while let Some(ext) = exts.next(r)? {
+        while let Some(ext) = exts.next(r) {
             match ext.id {
                 QOS => priority = Priority::of(ext.number as u8),
                 FIRST => first = true,
                 DROP => drop = true,
-                _ => ext.unknown()?,
+                _ => ext.unknown(r),
             }
         }
         let (reliable, more) = (header & R != 0, header & M != 0);
-        Ok(Fragment {
+        let payload = r.rest();
+        r.end(Fragment {
             reliable,
             more,
             sn,
             priority,
             first,
             drop,
-            payload: r.rest(),
+            payload,
         })
     }
 

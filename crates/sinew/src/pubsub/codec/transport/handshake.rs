@@ -42,32 +42,32 @@ impl<'p> Init<'p> {
     ///
     /// See [`CodecError`].
     pub fn decode(header: u8, r: &mut Reader<'p>) -> Result<Self, CodecError> {
-        let version = r.byte()?;
-        let flags = r.byte()?;
+        let version = r.one();
+        let flags = r.one();
         let mut init = Init {
             ack: header & A != 0,
             version,
-            whatami: WhatAmI::of(flags)?,
-            zid: Zid::behind(flags, r)?,
+            whatami: WhatAmI::of(flags, r),
+            zid: Zid::behind(flags, r),
             resolution: RESOLUTION,
             batch_size: Init::BATCH_SIZE,
             cookie: &[],
             patch: 0,
         };
         if header & S != 0 {
-            (init.resolution, init.batch_size) = sizes(r)?;
+            (init.resolution, init.batch_size) = sizes(r);
         }
         if init.ack {
-            init.cookie = r.zbytes()?;
+            init.cookie = r.zbytes();
         }
         let mut exts = Extensions::of(header);
-        while let Some(ext) = exts.next(r)? {
+        while let Some(ext) = exts.next(r) {
             match ext.id {
                 PATCH => init.patch = ext.number as u8,
-                _ => ext.unknown()?,
+                _ => ext.unknown(r),
             }
         }
-        Ok(init)
+        r.end(init)
     }
 
     /// Writes it, with its header.
@@ -112,11 +112,11 @@ impl<'p> Open<'p> {
     /// See [`CodecError`].
     pub fn decode(header: u8, r: &mut Reader<'p>) -> Result<Self, CodecError> {
         let ack = header & A != 0;
-        let lease_ms = lease(header & T != 0, r)?;
-        let initial_sn = r.vle32()?;
-        let cookie = if ack { &[] } else { r.zbytes()? };
-        Extensions::skip(header, r)?;
-        Ok(Open {
+        let lease_ms = lease(header & T != 0, r);
+        let initial_sn = r.vle32();
+        let cookie = if ack { &[] } else { r.zbytes() };
+        Extensions::skip(header, r);
+        r.end(Open {
             ack,
             lease_ms,
             initial_sn,

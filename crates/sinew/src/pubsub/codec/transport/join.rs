@@ -23,11 +23,11 @@ pub struct NextSn {
 }
 
 impl NextSn {
-    fn decode(r: &mut Reader<'_>) -> Result<Self, CodecError> {
-        Ok(NextSn {
-            reliable: r.vle32()?,
-            best_effort: r.vle32()?,
-        })
+    fn read(r: &mut Reader<'_>) -> Self {
+        NextSn {
+            reliable: r.vle32(),
+            best_effort: r.vle32(),
+        }
     }
 
     fn encode(&self, w: &mut Writer<'_>) {
@@ -73,33 +73,30 @@ impl Join {
     ///
     /// See [`CodecError`].
     pub fn decode(header: u8, r: &mut Reader<'_>) -> Result<Self, CodecError> {
-        let version = r.byte()?;
-        let flags = r.byte()?;
-        let (whatami, zid) = (WhatAmI::of(flags)?, Zid::behind(flags, r)?);
+        let version = r.one();
+        let flags = r.one();
+        let (whatami, zid) = (WhatAmI::of(flags, r), Zid::behind(flags, r));
         let (resolution, batch_size) = match header & S {
             0 => (RESOLUTION, Join::BATCH_SIZE),
-            _ => sizes(r)?,
+            _ => sizes(r),
         };
-        let lease_ms = lease(header & T != 0, r)?;
-        let next = NextSn::decode(r)?;
+        let lease_ms = lease(header & T != 0, r);
+        let next = NextSn::read(r);
         let (mut priorities, mut patch) = (None, 0);
         let mut exts = Extensions::of(header);
-        while let Some(ext) = exts.next(r)? {
+        while let Some(ext) = exts.next(r) {
             match ext.id {
                 QOS => {
-                    let r = &mut Reader::new(ext.bytes);
-                    let mut all = [NextSn::default(); 8];
-                    for next in &mut all {
-                        *next = NextSn::decode(r)?;
-                    }
-                    priorities = Some(all);
+                    let mut part = Reader::new(ext.bytes);
+                    priorities = Some([(); 8].map(|()| NextSn::read(&mut part)));
+                    r.fail_as(&part);
                 }
                 SHARED_MEMORY => {}
                 PATCH => patch = ext.number as u8,
-                _ => ext.unknown()?,
+                _ => ext.unknown(r),
             }
         }
-        Ok(Join {
+        r.end(Join {
             version,
             whatami,
             zid,

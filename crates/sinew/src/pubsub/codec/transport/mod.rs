@@ -37,19 +37,19 @@ const PATCH: u8 = 0x7 | Ext::NUMBER;
 pub const RESOLUTION: u8 = 0x0a;
 
 /// Resolution and size of a batch. Two bits of the former mean nothing yet.
-fn sizes(r: &mut Reader<'_>) -> Result<(u8, u16), CodecError> {
-    Ok((r.byte()? & 0x3f, r.two()?))
+fn sizes(r: &mut Reader<'_>) -> (u8, u16) {
+    (r.one() & 0x3f, r.two())
 }
 
 /// How many milliseconds a lease has, written in seconds or in milliseconds; [`u32::MAX`] if it is
 /// more than 49 days.
-fn lease(seconds: bool, r: &mut Reader<'_>) -> Result<u32, CodecError> {
-    let lease = r.vle_capped()?;
-    Ok(if seconds {
+fn lease(seconds: bool, r: &mut Reader<'_>) -> u32 {
+    let lease = r.vle_capped();
+    if seconds {
         lease.saturating_mul(1000)
     } else {
         lease
-    })
+    }
 }
 
 /// The flag and the number of a lease: in whole seconds it is shorter.
@@ -96,9 +96,9 @@ impl Close {
     ///
     /// See [`CodecError`].
     pub fn decode(header: u8, r: &mut Reader<'_>) -> Result<Self, CodecError> {
-        let reason = r.byte()?;
-        Extensions::skip(header, r)?;
-        Ok(Close {
+        let reason = r.one();
+        Extensions::skip(header, r);
+        r.end(Close {
             session: header & Self::S != 0,
             reason,
         })
@@ -121,8 +121,8 @@ impl KeepAlive {
     ///
     /// See [`CodecError`].
     pub fn decode(header: u8, r: &mut Reader<'_>) -> Result<Self, CodecError> {
-        Extensions::skip(header, r)?;
-        Ok(KeepAlive)
+        Extensions::skip(header, r);
+        r.end(KeepAlive)
     }
 
     /// Writes it, with its header.
