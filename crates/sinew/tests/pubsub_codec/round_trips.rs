@@ -49,6 +49,30 @@ proptest! {
     }
 
     #[test]
+    fn windows_are_cut_from_the_message(message in message(), size in 1..40usize) {
+        let bytes = message.bytes();
+        let mut pieces = Vec::new();
+        while pieces.len() < bytes.len() {
+            let mut place = vec![0; size.min(bytes.len() - pieces.len())];
+            let mut w = Writer::window(&mut place, pieces.len());
+            message.encode(&mut w);
+            prop_assert_eq!(w.total(), bytes.len());
+            pieces.extend(place);
+        }
+        prop_assert_eq!(pieces, bytes);
+    }
+
+    #[test]
+    fn what_is_in_the_place_before_a_message_is_kept(message in message(), before in vec(any::<u8>(), 0..9)) {
+        let mut place = before.clone();
+        place.resize(before.len() + message.bytes().len(), 0);
+        let mut w = Writer::behind(&mut place, before.len());
+        message.encode(&mut w);
+        prop_assert_eq!(w.finish(), Some(place.len()));
+        prop_assert_eq!(place, [before, message.bytes()].concat());
+    }
+
+    #[test]
     fn a_head_and_its_payload_are_the_message(message in message()) {
         let bytes = message.bytes();
         let (head, payload) = match &message {
