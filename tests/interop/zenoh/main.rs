@@ -1,0 +1,152 @@
+//! Zenoh's own Rust stack (PyPI eclipse-zenoh) against Sinew: feature, direction, link.
+//!
+//! The cells are made by taking the product of all three, so that one that nobody wrote is empty
+//! and fails. Each prints a line. Needs what `./setup test` installs.
+
+mod cells;
+mod node;
+mod peer;
+
+use std::path::Path;
+use std::time::Instant;
+
+use cells::{Case, FEATURES, cell};
+use node::{At, Failure, Kind, Maker, Node};
+use peer::{Peer, Real};
+
+/// How the two nodes reach each other. The subject is what is tested, the other one is real.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Link {
+    TcpRouter,
+    TcpSubjectOpens,
+    TcpSubjectListens,
+    UdpRouter,
+    UnixRouter,
+}
+
+const LINKS: [Link; 5] = [
+    Link::TcpRouter,
+    Link::TcpSubjectOpens,
+    Link::TcpSubjectListens,
+    Link::UdpRouter,
+    Link::UnixRouter,
+];
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Direction {
+    SubjectGives,
+    RealGives,
+}
+
+const DIRECTIONS: [Direction; 2] = [Direction::SubjectGives, Direction::RealGives];
+
+/// Two nodes that have a session with each other, or each with one router.
+struct Pair {
+    subject: Box<dyn Node>,
+    real: Box<dyn Node>,
+    /// Lives as long as the nodes.
+    _router: Option<Peer>,
+}
+
+impl Pair {
+    fn new(link: Link, subject: &dyn Maker) -> Result<Self, Failure> {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let path = folder.join(format!("zenoh-{}.sock", std::process::id()));
+        let through = |kind| -> Result<Self, Failure> {
+            let _ = std::fs::remove_file(&path);
+            let router = Peer::router(&At::any(kind, &path))?;
+            let at = router.at().first().ok_or("the router does not listen")?;
+            Ok(Self {
+                subject: subject.client(at)?,
+                real: Real.client(at)?,
+                _router: Some(router),
+            })
+        };
+        let any = At::any(Kind::Tcp, &path);
+        let (subject, real) = match link {
+            Link::TcpRouter => return through(Kind::Tcp),
+            Link::UdpRouter => return through(Kind::Udp),
+            Link::UnixRouter => return through(Kind::Unix),
+            Link::TcpSubjectOpens => {
+                let (real, at) = Real.listens(&any)?;
+                (subject.opens(&at)?, real)
+            }
+            Link::TcpSubjectListens => {
+                let (subject, at) = subject.listens(&any)?;
+                (subject, Real.opens(&at)?)
+            }
+        };
+        Ok(Self {
+            subject,
+            real,
+            _router: None,
+        })
+    }
+
+    fn close(self) -> Result<(), Failure> {
+        self.subject.close()?;
+        self.real.close()
+    }
+}
+
+/// Runs all cells, or those of features whose names begin with what SINEW_CELLS says.
+fn matrix(subject: &dyn Maker) {
+    let only = std::env::var("SINEW_CELLS").unwrap_or_default();
+    let mut failed = 0;
+    for link in LINKS {
+        let mut pair = None;
+        for direction in DIRECTIONS {
+            for name in FEATURES.iter().filter(|name| name.starts_with(&only)) {
+                let started = Instant::now();
+                let verdict = match run(link, direction, name, subject, &mut pair) {
+                    Ok(seen) => format!("ok     {seen}"),
+                    Err(error) => {
+                        failed += 1;
+                        pair = None; // the next cell begins anew
+                        format!("FAILED {error}")
+                    }
+                };
+                let (link, direction) = (format!("{link:?}"), format!("{direction:?}"));
+                println!(
+                    "{link:17} {direction:12} {name:23} {verdict} ({:?})",
+                    started.elapsed()
+                );
+            }
+        }
+        if let Some(Err(error)) = pair.map(Pair::close) {
+            failed += 1;
+            println!("{link:?} close FAILED {error}");
+        }
+    }
+    assert_eq!(failed, 0, "cells that failed, see above");
+}
+
+fn run(
+    link: Link,
+    direction: Direction,
+    name: &'static str,
+    subject: &dyn Maker,
+    pair: &mut Option<Pair>,
+) -> Result<String, Failure> {
+    let cell = cell(name).ok_or("EMPTY CELL")?;
+    let pair = match pair {
+        Some(pair) => pair,
+        none => none.insert(Pair::new(link, subject)?),
+    };
+    let (giver, taker) = match direction {
+        Direction::SubjectGives => (&mut pair.subject, &mut pair.real),
+        Direction::RealGives => (&mut pair.real, &mut pair.subject),
+    };
+    cell(&mut Case {
+        giver: giver.as_mut(),
+        taker: taker.as_mut(),
+        name,
+        lossy: link == Link::UdpRouter,
+    })
+}
+
+/// The matrix is right where Zenoh passes it with itself.
+#[test]
+fn zenoh_passes_every_cell_with_itself() {
+    matrix(&Real);
+}
