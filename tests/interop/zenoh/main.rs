@@ -4,6 +4,7 @@
 //! and fails. Each prints a line. Needs what `./setup test` installs.
 
 mod cells;
+mod edges;
 mod node;
 mod peer;
 
