@@ -5,6 +5,7 @@
 
 mod cells;
 mod edges;
+mod lives;
 mod node;
 mod peer;
 
@@ -144,6 +145,27 @@ fn run(
         name,
         lossy: link == Link::UdpRouter,
     })
+}
+
+/// Runs what takes longer, each in sessions of its own.
+fn lives(subject: &dyn Maker) {
+    let mut failed = 0;
+    for (name, life) in lives::LIVES {
+        let verdict = match life(subject) {
+            Ok(seen) => format!("ok     {seen}"),
+            Err(error) => {
+                failed += 1;
+                format!("FAILED {error}")
+            }
+        };
+        println!("{name:43} {verdict}");
+    }
+    assert_eq!(failed, 0, "lives that failed, see above");
+}
+
+#[test]
+fn zenoh_outlives_restarts_and_loses_none_of_many_samples_with_itself() {
+    lives(&Real);
 }
 
 /// The matrix is right where Zenoh passes it with itself.
