@@ -203,6 +203,7 @@ impl<T: Tables> Session<T> {
             channel: Channel::Reliable,
             wait: self.batching != 0 && !qos.is_express(),
             whole: false,
+            declares: false,
         }
     }
 

@@ -53,7 +53,7 @@ struct Teller<'a, X: ?Sized> {
 impl<X: Tx + ?Sized> Teller<'_, X> {
     fn send(&mut self, message: &mut dyn FnMut(&mut Writer<'_>)) -> Result<(), Refused> {
         self.out
-            .send(self.tx, self.agreed, How::CONTROL, self.now, message)
+            .send(self.tx, self.agreed, How::DECLARATION, self.now, message)
     }
 
     fn declare(

@@ -41,11 +41,16 @@ struct Cut {
     channel: Channel,
     /// Bytes of it that have left.
     offset: usize,
-    /// All its bytes, to know it again.
+    /// All its bytes, and the first of them, to know it again.
     total: usize,
+    head: [u8; KNOWN],
+    declares: bool,
     /// It does not go on: the peer is to be told.
     given_up: bool,
 }
+
+/// By so many bytes a message is known again: its kind, its key, its id.
+const KNOWN: usize = 24;
 
 /// How a message is to be sent.
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +60,8 @@ pub(super) struct How {
     pub wait: bool,
     /// In one batch, or not at all.
     pub whole: bool,
+    /// It is said again until it has gone, whatever becomes of a part of it.
+    pub declares: bool,
 }
 
 impl How {
@@ -63,6 +70,13 @@ impl How {
         channel: Channel::Reliable,
         wait: true,
         whole: false,
+        declares: false,
+    };
+
+    /// The same, of what is owed until it has been said.
+    pub(super) const DECLARATION: How = How {
+        declares: true,
+        ..How::CONTROL
     };
 }
 
@@ -98,11 +112,16 @@ impl Out {
 
     /// Begins anew on another link. A place of the link before is not touched any more.
     pub(super) fn reset(&mut self, sn: u32, now: Instant) {
+        self.forget();
+        self.sn = [sn; 2];
+        self.left = now;
+    }
+
+    /// What is under construction goes nowhere.
+    pub(super) fn forget(&mut self) {
         self.at = 0;
         self.since = Instant::FAR;
-        self.sn = [sn; 2];
         self.cut = None;
-        self.left = now;
     }
 
     /// When the first message of the batch under construction was written; `FAR` without one.
@@ -152,13 +171,16 @@ impl Out {
     ) -> Result<(), Refused> {
         self.settle(tx, agreed, now)?;
         if let Some(cut) = self.cut.filter(|cut| cut.channel == how.channel) {
-            let mut writer = Writer::new(&mut []);
-            message(&mut writer);
-            if writer.total() == cut.total {
+            if known(message) == (cut.total, cut.head) && !how.whole {
                 return self.fragments(tx, agreed, cut, now, message);
             }
             // What follows must not come between two fragments of the same channel.
-            return Err(Refused::Full);
+            if !(how.declares && cut.declares) {
+                return Err(Refused::Full);
+            }
+            // What was being declared has been taken back, or something goes before it now.
+            self.abandon();
+            self.settle(tx, agreed, now)?;
         }
         let result = self.whole(tx, agreed, how, now, message);
         if result.is_err() {
@@ -203,10 +225,18 @@ impl Out {
             tx.commit(0)?;
             return Err(Refused::TooLarge);
         }
+        if self.cut.is_some() {
+            // Who receives puts one message together at a time.
+            tx.commit(0)?;
+            return Err(Refused::Full);
+        }
+        let (total, head) = known(message);
         let cut = Cut {
             channel: how.channel,
             offset: 0,
             total,
+            head,
+            declares: how.declares,
             given_up: false,
         };
         self.fragments(tx, agreed, cut, now, message)
@@ -378,4 +408,12 @@ impl Out {
         };
         *sn = sn.wrapping_add(1) & agreed.mask;
     }
+}
+
+/// How long a message is, and its first bytes.
+fn known(message: &mut dyn FnMut(&mut Writer<'_>)) -> (usize, [u8; KNOWN]) {
+    let mut head = [0; KNOWN];
+    let mut writer = Writer::window(&mut head, 0);
+    message(&mut writer);
+    (writer.total(), head)
 }

@@ -311,8 +311,7 @@ impl<T: Tables> Session<T> {
             return Err(PutError::NotOpen);
         }
         if self.owed {
-            // The key goes first.
-            self.declare(tx, now)?;
+            self.key_first(tx, id, now)?;
         }
         let slot = self.tables.all().publishers.get(usize::from(id.0));
         let publisher = slot.and_then(Option::as_ref).ok_or(PutError::NoSuch)?;
@@ -328,6 +327,22 @@ impl<T: Tables> Session<T> {
             message(key, options.qos, writer);
         });
         self.became(result, options.qos, sent)
+    }
+
+    /// Declares what is owed. A sample whose own key has been told of does not wait for the rest: the
+    /// rest may be waiting for the sample, of which a part has left.
+    #[inline(never)]
+    fn key_first<X: Tx + ?Sized>(
+        &mut self,
+        tx: &mut X,
+        id: PublisherId,
+        now: Instant,
+    ) -> Result<(), PutError> {
+        let said = self.declare(tx, now);
+        match self.tables.all().publishers.get(usize::from(id.0)) {
+            Some(Some(publisher)) if publisher.owes == Owes::Nothing => Ok(()),
+            _ => Ok(said?),
+        }
     }
 
     #[inline]
@@ -359,6 +374,7 @@ impl PublisherOptions {
             },
             wait: batching != 0 && !self.qos.is_express(),
             whole,
+            declares: false,
         }
     }
 }

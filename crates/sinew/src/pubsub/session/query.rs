@@ -138,6 +138,7 @@ impl<T: Tables> Session<T> {
             channel: Channel::Reliable,
             wait: self.batching != 0 && !ask.qos.is_express(),
             whole: false,
+            declares: false,
         };
         let sent = self
             .out
