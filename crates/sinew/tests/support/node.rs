@@ -144,11 +144,16 @@ impl<T: Tables> Node<T> {
 
     /// Does all there is to do at `now`.
     pub fn turn(&mut self, now: Instant) {
+        let mut steps = 0;
         loop {
             if self.packet.is_none() {
                 self.packet = self.rx.borrow_mut().packets.pop_front();
+                steps = 0;
             }
             let Some(packet) = &self.packet else { break };
+            // A message has a byte at least, and is told to each entity and passed.
+            steps += 1;
+            assert!(steps <= 6 * packet.len() + 6, "endless: {packet:02x?}");
             match self.session.receive(packet, &mut self.tx, now) {
                 Step::More => {}
                 Step::Done => self.packet = None,
@@ -156,7 +161,8 @@ impl<T: Tables> Node<T> {
                 Step::Event(event) => self.told.push(Told::of(&event)),
             }
         }
-        loop {
+        for steps in 0.. {
+            assert!(steps < 1000, "endless");
             match self.session.poll(&mut self.tx, now) {
                 Step::More => {}
                 Step::Done | Step::Full => break,

@@ -19,7 +19,7 @@ pub struct Peer {
 }
 
 /// See the [module](self).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Agreed {
     /// Above every sequence number, less one: a power of two less one.
     pub mask: u32,

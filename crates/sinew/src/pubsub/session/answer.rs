@@ -41,7 +41,7 @@ impl QueryableId {
 pub struct Request {
     pub(super) id: u32,
     pub(super) qos: Qos,
-    /// Queryables that have not finished.
+    /// Queryables that have not finished; one more while the next of them has not been told.
     pub(super) open: u16,
     /// After this, nobody waits for an answer.
     pub(super) deadline: Instant,
@@ -51,6 +51,8 @@ pub struct Request {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct RequestId {
     id: u32,
+    /// In which of the sessions there were: each has its own ids.
+    session: u32,
     queryable: u16,
 }
 
@@ -137,6 +139,9 @@ impl<T: Tables> Session<T> {
         if self.phase != Phase::Open {
             return Err(PutError::NotOpen);
         }
+        if request.session != self.stats.opened {
+            return Err(PutError::NoSuch);
+        }
         let mut open = self.tables.all().requests.iter().flatten();
         let open = open.find(|open| open.id == request.id);
         let qos = open.ok_or(PutError::NoSuch)?.qos;
@@ -180,6 +185,9 @@ impl<T: Tables> Session<T> {
         request: RequestId,
         now: Instant,
     ) -> Result<(), PutError> {
+        if request.session != self.stats.opened {
+            return Err(PutError::NoSuch);
+        }
         let how = self.answering(Qos::DEFAULT);
         let mut slots = self.tables.all().requests.iter_mut();
         let is =
@@ -257,6 +265,8 @@ impl<'s, K: AsRef<str>> Cx<'s, K> {
             Some(index) if again => Some(index),
             // The peer has given one id to two queries.
             Some(_) => None,
+            // Its time was up.
+            None if again => None,
             None => requests.iter().position(Option::is_none),
         };
         let slot = room.and_then(|index| requests.get_mut(index));
@@ -265,22 +275,35 @@ impl<'s, K: AsRef<str>> Cx<'s, K> {
                 .timeout_ms
                 .map(|ms| u64::from(ms).saturating_mul(1000));
             let deadline = self.now.after_micros(timeout.unwrap_or(PATIENCE));
-            let told = slot.as_ref().map_or(0, |open| open.open);
-            *slot = Some(Request {
+            let open = slot.get_or_insert(Request {
                 id,
                 qos,
-                open: told.saturating_add(1),
+                open: 1,
                 deadline,
             });
+            // Whoever has been told may finish before the next one is.
+            open.open = open.open.saturating_add(u16::from(more));
             self.place.stay(more.then_some(index));
             let queryable = index as u16;
+            let session = self.stats.opened;
             return Step::Event(Event::Query {
                 queryable: QueryableId(queryable),
-                request: RequestId { id, queryable },
+                request: RequestId {
+                    id,
+                    session,
+                    queryable,
+                },
                 question: Question { key, query },
             });
         }
         if again {
+            // The next one was withdrawn meanwhile.
+            match open.and_then(|index| requests.get_mut(index)?.as_mut()) {
+                Some(open) if open.open > 1 => open.open -= 1,
+                // The end is sent at once by who looks for what was not finished in time.
+                Some(open) => (open.open, open.deadline) = (0, self.now),
+                None => {}
+            }
             return self.place.next();
         }
         // Nobody here answers it, or there is no room for it: its asker shall not wait.

@@ -260,26 +260,30 @@ impl<T: Tables> Session<T> {
             let rows = all.foreign.len();
             for (row, slot) in all.foreign.iter_mut().enumerate() {
                 let Some(entry) = slot else { continue };
-                let Kind::Interest(options) = entry.kind else {
+                let Kind::Interest { options, told } = &mut entry.kind else {
                     continue;
                 };
-                let asked = Asked {
+                let options = *options;
+                let mut asked = Asked {
                     id: entry.id,
                     options,
                     key: text(all.keys, rows, row, entry.len),
+                    told,
+                    before: 0,
                 };
                 if T::SUBSCRIBES && options & Interest::SUBSCRIBERS != 0 {
                     teller.answer(
-                        &asked,
+                        &mut asked,
                         EntityKind::Subscriber,
                         Sort::Subscriber,
                         all.subscribers,
                         |e| (e.key.as_ref(), e.owes, 0),
                     )?;
                 }
+                asked.before = all.subscribers.len();
                 if T::ANSWERS && options & Interest::QUERYABLES != 0 {
                     teller.answer(
-                        &asked,
+                        &mut asked,
                         EntityKind::Queryable,
                         Sort::Queryable,
                         all.queryables,
@@ -308,9 +312,24 @@ struct Asked<'a> {
     options: u8,
     /// Empty: in everything.
     key: &'a str,
+    /// So many entries have been looked at, of all tables one after another.
+    told: &'a mut u16,
+    /// Entries of the tables before.
+    before: usize,
 }
 
 impl Asked<'_> {
+    /// The next entry to look at in this table.
+    fn from(&self) -> usize {
+        usize::from(*self.told).saturating_sub(self.before)
+    }
+
+    /// Those before `index` in this table have been looked at.
+    fn told(&mut self, index: usize) {
+        let all = self.before.saturating_add(index) as u16;
+        *self.told = all.max(*self.told);
+    }
+
     fn is_in(&self, key: &str) -> bool {
         self.key.is_empty() || KeyExpr::unchecked(self.key).intersects(KeyExpr::unchecked(key))
     }
@@ -321,13 +340,13 @@ impl<X: Tx + ?Sized> Teller<'_, X> {
     /// is what Zenoh-Pico's publishers wait for.
     fn answer<E>(
         &mut self,
-        asked: &Asked<'_>,
+        asked: &mut Asked<'_>,
         kind: EntityKind,
         sort: Sort,
         entries: &[Option<E>],
         of: impl Fn(&E) -> (&str, Owes, u32),
     ) -> Result<(), Refused> {
-        for (index, entry) in entries.iter().enumerate() {
+        for (index, entry) in entries.iter().enumerate().skip(asked.from()) {
             let Some((key, owes, info)) = entry.as_ref().map(&of) else {
                 continue;
             };
@@ -343,10 +362,13 @@ impl<X: Tx + ?Sized> Teller<'_, X> {
                     key,
                     info,
                 };
-                return self.declare(Some(asked.id), declaration);
+                self.declare(Some(asked.id), declaration)?;
+                break;
             }
             self.thing(Some(asked.id), kind, sort, index, key, info)?;
+            asked.told(index.saturating_add(1));
         }
+        asked.told(entries.len());
         Ok(())
     }
 }
@@ -393,26 +415,34 @@ impl<'s, K: AsRef<str>> Cx<'s, K> {
 
     /// Enters a key or a subscriber. Whether who is heard has changed.
     fn entered(&mut self, kind: Kind, id: u32, key: &WireExpr<'_>) -> bool {
-        let mut changed = self.gone(kind, id);
-        let scratch = core::mem::take(&mut self.all.key);
-        let Some(key) = self.all.tables().copy(key, scratch, self.stats) else {
-            return changed;
-        };
-        let Ok(expr) = KeyExpr::new(key) else {
-            // A key that stands for a part of others need not be one itself.
-            if kind != Kind::Key || !self.all.enter(kind, id, key) {
-                count(&mut self.stats.bad_key);
+        let changed = self.gone(kind, id);
+        match self.enter(kind, id, key) {
+            // It can be for any key.
+            None if kind == Kind::Subscriber => {
+                !core::mem::replace(&mut self.known.overflowed, true) || changed
             }
-            return changed;
-        };
+            entered => entered.unwrap_or(false) || changed,
+        }
+    }
+
+    /// Enters it, and says whether who is heard has changed. `None`, and counted: it cannot be known.
+    fn enter(&mut self, kind: Kind, id: u32, key: &WireExpr<'_>) -> Option<bool> {
+        let scratch = core::mem::take(&mut self.all.key);
+        let key = self.all.tables().copy(key, scratch, self.stats)?;
+        let expr = KeyExpr::new(key);
+        // A key that stands for a part of others need not be one itself.
+        if expr.is_err() && kind != Kind::Key {
+            count(&mut self.stats.bad_key);
+            return None;
+        }
         if !self.all.enter(kind, id, key) {
             count(&mut self.stats.no_room);
-            if kind == Kind::Subscriber {
-                self.known.overflowed = true;
-            }
-            return changed;
+            return None;
         }
-        if kind == Kind::Subscriber {
+        let mut changed = false;
+        if kind == Kind::Subscriber
+            && let Ok(expr) = expr
+        {
             for publisher in self.all.publishers.iter_mut().flatten() {
                 if expr.intersects(KeyExpr::unchecked(publisher.key.as_ref())) {
                     publisher.heard = publisher.heard.saturating_add(1);
@@ -420,7 +450,7 @@ impl<'s, K: AsRef<str>> Cx<'s, K> {
                 }
             }
         }
-        changed
+        Some(changed)
     }
 
     /// Takes out a key or a subscriber. Whether who is heard has changed.
@@ -483,7 +513,10 @@ impl<'s, K: AsRef<str>> Cx<'s, K> {
             None => Some(""),
         };
         let key = key.filter(|key| key.is_empty() || KeyExpr::new(key).is_ok());
-        let kind = Kind::Interest(interest.options);
+        let kind = Kind::Interest {
+            options: interest.options,
+            told: 0,
+        };
         if key.is_some_and(|key| self.all.enter(kind, interest.id, key)) {
             *self.owed = true;
             return self.place.next();

@@ -25,8 +25,13 @@ pub(super) enum Kind {
     Key,
     /// Somebody who takes samples.
     Subscriber,
-    /// That it wants to know what is declared here, with these options; until it is answered.
-    Interest(u8),
+    /// That it wants to know what is declared here; until it is answered.
+    Interest {
+        /// What of it.
+        options: u8,
+        /// How many of the entries here it has been told.
+        told: u16,
+    },
 }
 
 /// The row of an entry.

@@ -82,20 +82,30 @@ impl<T: Tables> Session<T> {
                 self.out
                     .transport(tx, &self.agreed, now, &|w| open.encode(w))?;
                 self.phase = Phase::Asked;
+                self.retry = self.next_retry(now);
                 Ok(None)
             }
             (false, Phase::Listening | Phase::Greeted | Phase::Open) if self.accepts => {
-                if self.phase == Phase::Open {
-                    // It has forgotten the session that there was.
-                    return Ok(Some(self.restarted(now)));
-                }
                 self.checked(init)?;
+                let open = self.phase == Phase::Open;
                 let offer = self.offer(tx);
                 let batch_size = init.batch_size.min(offer.batch_size);
-                if batch_size < SMALLEST_BATCH {
-                    return Err(Trouble::End(Closed::Refused));
+                if open {
+                    // One that was repeated on the way is answered, and nobody takes the answer up. To
+                    // who has forgotten the session, the answer is the same, and OPEN will say so.
+                    let agreed = Agreed {
+                        lease: self.agreed.lease,
+                        ..Agreed::by(init, batch_size, tx.mtu())
+                    };
+                    if self.peer != Some(Peer::by(init)) || self.agreed != agreed {
+                        return Err(Trouble::Anew);
+                    }
+                } else {
+                    if batch_size < SMALLEST_BATCH {
+                        return Err(Trouble::End(Closed::Refused));
+                    }
+                    self.agree(init, batch_size, tx.mtu());
                 }
-                self.agree(init, batch_size, tx.mtu());
                 let ack = Init {
                     ack: true,
                     resolution: lesser(RESOLUTION, init.resolution),
@@ -106,8 +116,10 @@ impl<T: Tables> Session<T> {
                 };
                 self.out
                     .transport(tx, &self.agreed, now, &|w| ack.encode(w))?;
-                self.phase = Phase::Greeted;
-                self.give_up = now.after_micros(self.config.patience);
+                if !open {
+                    self.phase = Phase::Greeted;
+                    self.give_up = now.after_micros(self.config.patience);
+                }
                 Ok(None)
             }
             // Repeated, or out of order.
@@ -134,6 +146,9 @@ impl<T: Tables> Session<T> {
                 };
                 if open.initial_sn > self.agreed.mask {
                     return Err(Trouble::End(Closed::Malformed));
+                }
+                if self.phase == Phase::Open && !self.incoming.is_at(open.initial_sn) {
+                    return Err(Trouble::Anew);
                 }
                 self.out
                     .transport(tx, &self.agreed, now, &|w| ack.encode(w))?;
@@ -170,22 +185,25 @@ impl<T: Tables> Session<T> {
     }
 
     fn agree(&mut self, init: &Init<'_>, batch_size: u16, mtu: usize) {
-        self.peer = Some(Peer {
-            zid: init.zid,
-            whatami: init.whatami,
-        });
-        self.agreed = Agreed {
-            mask: mask(lesser(RESOLUTION, init.resolution)),
-            // The length that stands before a batch on a stream is part of it.
-            limit: usize::from(batch_size).saturating_sub(2).min(mtu),
-            patch: init.patch.min(PATCH),
-            lease: 0,
-        };
+        self.peer = Some(Peer::by(init));
+        self.agreed = Agreed::by(init, batch_size, mtu);
     }
 
     /// The first sequence number: another one in each session.
     fn first_sn(&self) -> u32 {
-        scramble(self.config.seed ^ self.stats.opened) & self.agreed.mask
+        let before = match self.phase {
+            Phase::Open => self.stats.opened.wrapping_sub(1),
+            _ => self.stats.opened,
+        };
+        scramble(self.config.seed ^ before) & self.agreed.mask
+    }
+
+    /// When the handshake is asked for again.
+    pub(super) fn next_retry(&self, now: Instant) -> Instant {
+        match self.config.resend {
+            0 => Instant::FAR,
+            resend => now.after_micros(resend),
+        }
     }
 
     /// Shows that who sends OPEN is who was answered.
@@ -213,6 +231,27 @@ impl<T: Tables> Session<T> {
     /// The id of this node.
     pub fn zid(&self) -> Zid {
         self.config.zid
+    }
+}
+
+impl Peer {
+    fn by(init: &Init<'_>) -> Peer {
+        Peer {
+            zid: init.zid,
+            whatami: init.whatami,
+        }
+    }
+}
+
+impl Agreed {
+    fn by(init: &Init<'_>, batch_size: u16, mtu: usize) -> Agreed {
+        Agreed {
+            mask: mask(lesser(RESOLUTION, init.resolution)),
+            // The length that stands before a batch on a stream is part of it.
+            limit: usize::from(batch_size).saturating_sub(2).min(mtu),
+            patch: init.patch.min(PATCH),
+            lease: 0,
+        }
     }
 }
 

@@ -16,30 +16,34 @@ pub(super) struct Incoming {
     pub reliable: bool,
     /// The entity to look at next, of those that one message is for.
     pub entity: usize,
+    /// The message in hand has been counted.
+    pub counted: bool,
     /// The next sequence number of each channel.
     sn: [u32; 2],
     pub assembly: Assembly,
 }
 
-/// How a message in fragments goes on.
+/// What is known of the fragments of a channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum Progress {
-    /// None is being put together.
+enum Lost {
+    /// None is missing.
     #[default]
-    Idle,
-    /// Its first fragment has arrived, and none has been lost.
-    Going,
-    /// One has been lost: the others are ignored, down to the last.
-    Skipping,
+    Nothing,
+    /// Something is missing, so the next ones can be the rest of a message.
+    Something,
+    /// A part of the message whose rest is to come, which has been counted.
+    Counted,
 }
 
-/// A message that is put together from fragments.
+/// A message that is put together from fragments: one at a time.
 #[derive(Debug, Default)]
 pub(super) struct Assembly {
     /// Bytes so far.
     len: usize,
-    progress: Progress,
-    reliable: bool,
+    /// There is one, of the reliable channel or of the other.
+    going: Option<bool>,
+    /// Of the best-effort and of the reliable channel.
+    lost: [Lost; 2],
     /// All fragments have arrived; this many bytes are to be handled.
     pub whole: Option<usize>,
 }
@@ -51,11 +55,12 @@ impl Incoming {
             frame: None,
             reliable: false,
             entity: 0,
+            counted: false,
             sn: [0; 2],
             assembly: Assembly {
                 len: 0,
-                progress: Progress::Idle,
-                reliable: false,
+                going: None,
+                lost: [Lost::Nothing; 2],
                 whole: None,
             },
         }
@@ -66,7 +71,21 @@ impl Incoming {
         self.sn = [sn; 2];
         self.frame = None;
         self.entity = 0;
+        self.counted = false;
         self.assembly = Assembly::default();
+    }
+
+    /// The peer has gone, and with it what is left of the packet in hand.
+    pub(super) fn leave(&mut self) {
+        if self.at > 0 {
+            self.skip();
+        }
+        self.reset(0);
+    }
+
+    /// Whether nothing has arrived from a peer whose first frames have this number.
+    pub(super) fn is_at(&self, sn: u32) -> bool {
+        self.sn == [sn; 2]
     }
 
     /// The packet is finished, or given up.
@@ -74,6 +93,7 @@ impl Incoming {
         self.at = 0;
         self.frame = None;
         self.entity = 0;
+        self.counted = false;
     }
 
     /// What is left of the packet is not looked at.
@@ -107,30 +127,44 @@ impl Incoming {
         count_many(missed, gap);
         if gap > 0 {
             count(&mut stats.gaps);
+            self.assembly.missed(reliable, stats);
         }
         *next = sn.wrapping_add(1) & agreed.mask;
-        if gap > 0 && self.assembly.reliable == reliable {
-            self.assembly.lose(stats);
-        }
         Some(true)
     }
 }
 
 impl Assembly {
-    /// What there is of a message can never be whole.
-    fn lose(&mut self, stats: &mut Stats) {
-        if self.progress == Progress::Going {
-            count(&mut stats.fragments_lost);
+    fn lost(&mut self, reliable: bool) -> &mut Lost {
+        let [of_best_effort, of_reliable] = &mut self.lost;
+        match reliable {
+            true => of_reliable,
+            false => of_best_effort,
         }
-        self.progress = Progress::Skipping;
     }
 
-    /// A frame has arrived, so no message is in fragments now.
-    pub(super) fn framed(&mut self, reliable: bool, stats: &mut Stats) {
-        if self.progress != Progress::Idle && self.reliable == reliable {
-            self.lose(stats);
-            self.progress = Progress::Idle;
+    /// What there is of a message of this channel can never be whole.
+    fn lose(&mut self, reliable: bool, stats: &mut Stats) {
+        if self.going == Some(reliable) {
+            self.going = None;
+            *self.lost(reliable) = Lost::Counted;
+            count(&mut stats.fragments_lost);
         }
+    }
+
+    /// Something of this channel is missing.
+    fn missed(&mut self, reliable: bool, stats: &mut Stats) {
+        self.lose(reliable, stats);
+        let lost = self.lost(reliable);
+        if *lost == Lost::Nothing {
+            *lost = Lost::Something;
+        }
+    }
+
+    /// A frame has arrived, so no message of its channel is in fragments now.
+    pub(super) fn framed(&mut self, reliable: bool, stats: &mut Stats) {
+        self.lose(reliable, stats);
+        *self.lost(reliable) = Lost::Nothing;
     }
 
     /// Takes one fragment, whose sequence number has been taken.
@@ -141,21 +175,23 @@ impl Assembly {
         agreed: &Agreed,
         stats: &mut Stats,
     ) {
+        let reliable = fragment.reliable;
         if fragment.drop {
-            return self.lose(stats);
+            return self.lose(reliable, stats);
         }
         // Without marks, the first that follows a last one is a first one.
         let first = match agreed.patch {
-            0 => self.progress == Progress::Idle,
+            0 => self.going != Some(reliable) && *self.lost(reliable) == Lost::Nothing,
             _ => fragment.first,
         };
         if first {
-            self.lose(stats);
-            self.progress = Progress::Going;
-            self.reliable = fragment.reliable;
+            if let Some(other) = self.going {
+                self.lose(other, stats);
+            }
+            self.going = Some(reliable);
             self.len = 0;
         }
-        if self.progress == Progress::Going && self.reliable == fragment.reliable {
+        if self.going == Some(reliable) {
             let end = self.len.saturating_add(fragment.payload.len());
             match buffer.get_mut(self.len..end) {
                 Some(room) => {
@@ -163,16 +199,22 @@ impl Assembly {
                     self.len = end;
                 }
                 None => {
-                    self.progress = Progress::Skipping;
+                    self.going = None;
+                    *self.lost(reliable) = Lost::Counted;
                     count(&mut stats.too_large);
                 }
             }
         }
-        if !fragment.more && self.reliable == fragment.reliable {
-            if self.progress == Progress::Going {
-                self.whole = Some(self.len);
-            }
-            self.progress = Progress::Idle;
+        if fragment.more {
+            return;
         }
+        if self.going == Some(reliable) {
+            self.whole = Some(self.len);
+            self.going = None;
+        } else if *self.lost(reliable) != Lost::Counted {
+            // Not even the first one has arrived.
+            count(&mut stats.fragments_lost);
+        }
+        *self.lost(reliable) = Lost::Nothing;
     }
 }

@@ -302,7 +302,7 @@ impl<T: Tables> Session<T> {
     /// How long this side may be silent, in microseconds: a quarter of its lease, so that three signs
     /// of life can be lost (ITU-T G.8013).
     fn silence(&self) -> u64 {
-        u64::from(self.config.lease_ms).saturating_mul(250)
+        u64::from(self.config.lease_ms.max(1)).saturating_mul(250)
     }
 
     /// Sends what is due. [`Step::More`] and [`Step::Event`]: call again; [`Step::Full`]: call again when
@@ -340,10 +340,7 @@ impl<T: Tables> Session<T> {
                 }
                 if self.retry <= now {
                     self.send_init(tx, now)?;
-                    self.retry = match self.config.resend {
-                        0 => Instant::FAR,
-                        resend => now.after_micros(resend),
-                    };
+                    self.retry = self.next_retry(now);
                 }
             }
             Phase::Open => {
@@ -407,10 +404,15 @@ impl<T: Tables> Session<T> {
         (!old).then_some(Event::Closed(Closed::ByPeer(reason)))
     }
 
-    /// The peer asks anew while the session is open.
+    /// The peer asks anew while the session is open: it has forgotten it.
     fn restarted(&mut self, now: Instant) -> Event<'static> {
+        let (peer, agreed) = (self.peer, self.agreed);
         self.drop_peer();
         self.back(now);
+        // It may have been answered already.
+        (self.peer, self.agreed) = (peer, agreed);
+        self.phase = Phase::Greeted;
+        self.give_up = now.after_micros(self.config.patience);
         Event::Closed(Closed::Restarted)
     }
 
@@ -459,7 +461,8 @@ impl<T: Tables> Session<T> {
     /// declared anew.
     fn drop_peer(&mut self) {
         self.peer = None;
-        self.incoming.reset(0);
+        self.incoming.leave();
+        self.out.forget();
         self.known = Known {
             told: false,
             overflowed: false,

@@ -9,7 +9,7 @@ use crate::pubsub::codec::{
 use crate::pubsub::keyexpr::KeyExpr;
 use crate::time::{Instant, micros};
 
-use super::agreed::Channel;
+use super::agreed::{Channel, RESOLUTION, mask};
 use super::event::{Event, Step};
 use super::out::How;
 use super::publish::PutError;
@@ -123,7 +123,7 @@ impl<T: Tables> Session<T> {
         let mut slots = self.tables.all().queries.iter_mut();
         let slot = slots.find(|slot| slot.is_none()).ok_or(AskError::TooMany)?;
         // The ids of 2^28 queries pass before one comes again.
-        let id = self.last_query.wrapping_add(1) & self.agreed.mask;
+        let id = self.last_query.wrapping_add(1) & mask(RESOLUTION);
         let timeout = micros(ask.timeout);
         let request = Request {
             id,

@@ -20,6 +20,8 @@ use super::{Known, Phase, Session, Tables};
 pub(super) enum Trouble {
     /// No place for the answer.
     Full,
+    /// The peer begins anew, with this message.
+    Anew,
     /// This ends the session.
     End(Closed),
 }
@@ -73,6 +75,7 @@ impl Spot<'_> {
             return;
         }
         incoming.entity = 0;
+        incoming.counted = false;
         if self.assembled {
             incoming.assembly.whole = None;
         } else {
@@ -107,6 +110,10 @@ impl<T: Tables> Session<T> {
         if let Some(reason) = self.broken.take() {
             return Step::Event(self.end(tx, reason, now));
         }
+        if self.phase == Phase::Closed {
+            self.incoming.finish();
+            return Step::Done;
+        }
         if let Some(len) = self.incoming.assembly.whole.filter(|_| T::ASSEMBLES) {
             return self.assembled(len, tx, now);
         }
@@ -118,8 +125,8 @@ impl<T: Tables> Session<T> {
         };
         if network::is_network(header) {
             if self.incoming.frame.is_none() {
-                self.broken = Some(Closed::Malformed);
-                return Step::More;
+                self.incoming.skip();
+                return Step::Event(self.end(tx, Closed::Malformed, now));
             }
             return self.network(None, rest, tx, now);
         }
@@ -130,6 +137,8 @@ impl<T: Tables> Session<T> {
                 event.map_or(Step::More, Step::Event)
             }
             Err(Trouble::Full) => Step::Full,
+            // The same message is the first of the new session.
+            Err(Trouble::Anew) => Step::Event(self.restarted(now)),
             Err(Trouble::End(reason)) => {
                 self.incoming.skip();
                 Step::Event(self.end(tx, reason, now))
@@ -264,6 +273,7 @@ impl<T: Tables> Session<T> {
         };
         match message::<T, X>(cx, bytes, skipped, tx) {
             Ok(step) => step,
+            // The next step ends the session: in this one, the tables are borrowed.
             Err(_) => {
                 self.broken = Some(Closed::Malformed);
                 Step::More
@@ -292,7 +302,9 @@ fn message<'s, T: Tables, X: Tx + ?Sized>(
             message
         }};
     }
-    count(&mut cx.stats.messages);
+    if !core::mem::replace(&mut cx.place.incoming.counted, true) {
+        count(&mut cx.stats.messages);
+    }
     Ok(match id_of(header) {
         network::PUSH if T::SUBSCRIBES => {
             let push = read!(Push<'s>);
@@ -328,8 +340,7 @@ fn message<'s, T: Tables, X: Tx + ?Sized>(
             count(&mut cx.stats.unexpected);
             let place = cx.place;
             place.incoming.skip();
-            place.incoming.assembly.whole = None;
-            Step::More
+            place.next()
         }
     })
 }
