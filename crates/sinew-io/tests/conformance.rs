@@ -115,12 +115,6 @@ fn streams_without_a_copy() {
         });
     }
     std::fs::remove_file(&path).unwrap();
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    passes(|| {
-        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let far = listener.accept().unwrap().0;
-        [near, far].map(|socket| stream::link(socket.into(), Width::Two, 8192).unwrap())
-    });
 }
 
 /// Opens and accepts one link after the other, and takes it apart. `arm` works on its own there;
@@ -181,7 +175,6 @@ impl Rx for Boxed<dyn Receive + Send> {
 fn halves_apart_over_sockets() {
     let path = support::fresh_path("sock");
     passes(apart("tcp:127.0.0.1:0", Use::Batches));
-    passes(apart("tcp:127.0.0.1:0", Use::Calls));
     passes(apart(
         &format!("unix:{}?frame=len", path.display()),
         Use::Batches,

@@ -80,12 +80,12 @@ impl Datagrams {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket: OwnedFd = socket_with(family, SocketType::DGRAM, flags, None)?;
         let at = self.socket.local_addr()?;
-        // Only now, so that no other program can take the port over.
-        sockopt::set_socket_reuseaddr(&self.socket, true)?;
+        // All on the port must allow it, but this one only now, so that no other program can take
+        // the port over.
         sockopt::set_socket_reuseaddr(&socket, true)?;
+        sockopt::set_socket_reuseaddr(&self.socket, true)?;
         let bound = bind(&socket, &at);
         sockopt::set_socket_reuseaddr(&self.socket, false)?;
-        sockopt::set_socket_reuseaddr(&socket, false)?;
         bound?;
         let socket = UdpSocket::from(socket);
         socket.connect(peer)?;
