@@ -116,8 +116,12 @@ soak: ## hours: 10,000 kills of linked processes and boards, 1,000,000,000 execu
 	@$(MAKE) --no-print-directory test-fuzz FUZZ_RUNS=1000000000
 
 BENCH ?= rpc
-bench: ## BENCH=rpc: the talk's experiment, the instruction counts; BENCH=shm: shared memory, its peers
+bench: ## BENCH=rpc: the talk's experiment, the instruction counts; BENCH=shm, BENCH=pubsub: and the peers
 	@./setup test
+	@if [ "$(firstword $(BENCH))" = pubsub ]; then \
+		[ -x bench/zenoh-peer/target/release/zenoh-peer ] || \
+			echo "building Zenoh: some minutes the first time" >&2; \
+		cargo build -q --release --locked --manifest-path bench/zenoh-peer/Cargo.toml; fi
 	cargo build -q --profile bench -p sinew-cli -p sinew-bench
 	target/release/sinew-bench $(BENCH)
 

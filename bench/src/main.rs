@@ -7,6 +7,10 @@
 //!   `bench/results/shm.csv`. `--quick` takes 20 s and writes nothing, `--only TEXT` as well and takes
 //!   only the cases with the text in their names, `--calls` measures only single calls.
 //!   `sinew-bench shm-child` is its second process, `sinew-bench shm-calls NAME N` what callgrind runs.
+//! * `sinew-bench pubsub`: publish and subscribe against the Rust Zenoh and a bare socket; writes
+//!   `bench/results/pubsub.csv` and a plot. `--only TEXT` takes only the cases with the text in their
+//!   names, `--seconds N` about so long; with either it writes nothing. `sinew-bench pubsub-party NAME ...`
+//!   is one of its processes.
 //! * `sinew-bench counts [--gate]`: instructions per call and per byte, and those of `steps`, by
 //!   callgrind; with `--gate` it fails above the limits of [`counts::CASES`] and of the steps.
 //! * `sinew-bench steps`: instructions of each step of a domain link, as a rule and at worst.
@@ -20,6 +24,7 @@ mod cases;
 mod counts;
 mod csv;
 mod nohop;
+mod pubsub;
 mod ring;
 mod shm;
 mod startup;
@@ -39,13 +44,15 @@ fn main() -> ExitCode {
         ["shm", "--calls"] => shm::per_call().map(|rows| shm::print_calls(&rows)),
         ["shm-calls", name, n] => shm::calls(name, n.parse().unwrap_or(0)),
         ["shm-child"] => shm::child(),
+        ["pubsub", effort @ ..] => pubsub::run(effort),
+        ["pubsub-party", name, party @ ..] => return pubsub::party(name, party),
         ["counts"] => all_counts(false),
         ["counts", "--gate"] => all_counts(true),
         ["steps"] => steps::check(false),
         ["step", name, n] => steps::run(name, n.parse().unwrap_or(0)),
         ["case", name, n] => cases::run(name, n.parse().unwrap_or(0)),
         _ => Err(
-            "usage: sinew-bench rpc | shm [--quick] | counts [--gate] | steps | case NAME N".into(),
+            "usage: sinew-bench rpc | shm [--quick] | pubsub | counts [--gate] | steps | case NAME N".into(),
         ),
     };
     match result {

@@ -5,7 +5,7 @@
 //! ```text
 //! publish | subscribe | ping | pong | router
 //!     --path peer | router | shm   --endpoint tcp/127.0.0.1:7447
-//!     --size BYTES   --batched yes | no   [--set NAME=VALUE]...
+//!     --size BYTES   --batched yes | no   [--core N]   [--set NAME=VALUE]...
 //! ```
 //!
 //! Where there is no router, the one who subscribes or answers listens at the endpoint, and the other

@@ -52,6 +52,8 @@ pub struct Options {
     pub size: usize,
     /// Samples may wait for others to leave in one batch. Where not, each leaves at once, alone.
     pub batched: bool,
+    /// The one processor that all its threads have, if it may not have all.
+    pub core: Option<usize>,
     /// More, by name, which only this contender knows.
     pub settings: Vec<(String, String)>,
 }
@@ -74,6 +76,7 @@ impl Options {
             endpoint: "tcp/127.0.0.1:7447".into(),
             size: 8,
             batched: true,
+            core: None,
             settings: Vec::new(),
         };
         while let Some(name) = words.next() {
@@ -86,6 +89,7 @@ impl Options {
                 ("--size", _) => options.size = value.parse()?,
                 ("--batched", "yes") => options.batched = true,
                 ("--batched", "no") => options.batched = false,
+                ("--core", _) => options.core = Some(value.parse()?),
                 ("--set", _) => {
                     let (name, value) = value.split_once('=').ok_or("--set NAME=VALUE")?;
                     options.settings.push((name.into(), value.into()));

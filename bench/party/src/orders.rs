@@ -4,6 +4,8 @@ use std::io::{BufRead, Write};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use rustix::thread::{CpuSet, sched_setaffinity};
+
 use crate::publish::Source;
 use crate::{Meter, Options, Party, Pinger, Publisher, Result, Role, percentiles};
 
@@ -19,6 +21,12 @@ pub fn run<P: Party>(words: impl IntoIterator<Item = String>) -> ExitCode {
 }
 
 fn serve<P: Party>(options: &Options) -> Result<()> {
+    if let Some(core) = options.core {
+        // Threads inherit it.
+        let mut cores = CpuSet::new();
+        cores.set(core);
+        sched_setaffinity(None, &cores)?;
+    }
     match options.role {
         Role::Publish => {
             let mut source = Source::new(P::publisher(options)?, options.size);

@@ -1,0 +1,19 @@
+//! Contenders that live in this program.
+
+mod socket;
+
+use std::process::ExitCode;
+
+use sinew_bench_party::run;
+
+/// Runs the party of this name with the rest of the command line.
+pub fn party(name: &str, words: &[&str]) -> ExitCode {
+    let words = words.iter().map(|word| String::from(*word));
+    match name {
+        "socket" => run::<socket::Socket>(words),
+        _ => {
+            eprintln!("no party of this name: {name}");
+            ExitCode::FAILURE
+        }
+    }
+}
