@@ -13,6 +13,7 @@ mod child;
 mod contender;
 mod parties;
 mod plot;
+mod ports;
 mod proxy;
 mod report;
 mod turn;

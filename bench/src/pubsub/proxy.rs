@@ -54,3 +54,28 @@ fn carry(mut from: TcpStream, mut to: TcpStream, count: &AtomicU64) {
     }
     let _ = to.shutdown(Shutdown::Both);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_go_on_and_are_counted_each_way() {
+        let far = TcpListener::bind("127.0.0.1:0").unwrap();
+        let proxy = Proxy::to(far.local_addr().unwrap().port()).unwrap();
+        let mut near = TcpStream::connect(("127.0.0.1", proxy.port)).unwrap();
+        let (mut far, _) = far.accept().unwrap();
+        near.write_all(&[7; 1000]).unwrap();
+        near.shutdown(Shutdown::Write).unwrap();
+        far.write_all(&[8; 10]).unwrap();
+        let mut there = [0; 1000];
+        far.read_exact(&mut there).unwrap();
+        assert_eq!(there, [7; 1000]);
+        let mut back = [0; 10];
+        near.read_exact(&mut back).unwrap();
+        // Counted after it is handed on.
+        while proxy.bytes() != (1000, 10) {
+            thread::yield_now();
+        }
+    }
+}

@@ -217,3 +217,33 @@ pub fn print_case(measured: &Measured) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pubsub::case::CASES;
+
+    fn measured(figures: &[[f64; 2]]) -> Measured {
+        let mut measured = Measured::new(&CASES[0]);
+        let round = |figure: &f64| {
+            Some(Round {
+                figures: vec![*figure],
+                lost: 0.0,
+                late: 0.0,
+            })
+        };
+        let rounds = figures.iter().map(|each| each.iter().map(round).collect());
+        measured.rounds.extend(rounds);
+        measured
+    }
+
+    #[test]
+    fn ratios_are_those_within_a_round() {
+        // The machine is slower each time; the ratio stays, but once.
+        let measured = measured(&[[100.0, 50.0], [10.0, 5.0], [1.0, 0.5], [1.0, 9.0]]);
+        let (first, second, figure) = (ALL[0].name, ALL[1].name, CASES[0].name());
+        assert_eq!(measured.ratio(first, second, figure).unwrap().value, 2.0);
+        assert_eq!(measured.median(second, figure).unwrap().value, 9.0);
+        assert!(measured.median(ALL[2].name, figure).is_none());
+    }
+}

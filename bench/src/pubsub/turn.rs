@@ -1,6 +1,5 @@
 //! A contender in a case: its processes, and one round of it.
 
-use std::net::TcpListener;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -9,6 +8,7 @@ use sinew_bench_party::Path;
 use super::case::{Case, Cores, Measure};
 use super::child::Party;
 use super::contender::{Contender, zenoh};
+use super::ports::free_port;
 use super::proxy::Proxy;
 use crate::Result;
 
@@ -158,9 +158,4 @@ impl Turn {
             late: seen.number("late")?,
         })
     }
-}
-
-/// A port that nobody listens at.
-fn free_port() -> Result<u16> {
-    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
 }

@@ -1,4 +1,7 @@
 //! Contenders that live in this program.
+//!
+//! Each is a file with an implementation of [`sinew_bench_party::Party`], a line in [`party`], and an
+//! entry in [`ALL`](super::contender::ALL).
 
 mod socket;
 

@@ -211,3 +211,57 @@ impl Pinger for Rounds {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+    use crate::pubsub::ports::free_port;
+
+    /// Publishes so many samples of this size; the numbers at the start of those that came.
+    fn carried(size: usize, batched: bool, count: u64) -> Vec<u64> {
+        let port = free_port().unwrap();
+        let options = |role: &str| {
+            let batched = if batched { "yes" } else { "no" };
+            let line =
+                format!("{role} --endpoint tcp/127.0.0.1:{port} --size {size} --batched {batched}");
+            Options::read(line.split(' ').map(String::from)).unwrap()
+        };
+        let (came, numbers) = channel();
+        let take = move |payload: &[u8]| {
+            assert_eq!(payload.len(), size);
+            let (number, rest) = payload.split_first_chunk().unwrap();
+            assert!(rest.iter().all(|byte| *byte == 5));
+            came.send(u64::from_le_bytes(*number)).unwrap();
+        };
+        let (passive, active) = (options("subscribe"), options("publish"));
+        let _open = Socket::subscriber(&passive, take).unwrap();
+        let mut publisher = Socket::publisher(&active).unwrap();
+        for number in 0..count {
+            let write = |place: &mut [u8]| {
+                place.fill(5);
+                place[..8].copy_from_slice(&number.to_le_bytes());
+            };
+            publisher.put(size, write).unwrap();
+        }
+        publisher.flush().unwrap();
+        drop(publisher);
+        numbers.iter().collect()
+    }
+
+    #[test]
+    fn every_sample_arrives_whole_and_in_order() {
+        for size in [8, 16, 8192, 65_536] {
+            for batched in [false, true] {
+                // More than one read, and a batch that is not full.
+                let count = 4_000_000 / size as u64 + 1;
+                assert_eq!(
+                    carried(size, batched, count),
+                    (0..count).collect::<Vec<_>>(),
+                    "{size}"
+                );
+            }
+        }
+    }
+}
