@@ -10,11 +10,18 @@ mod node;
 mod peer;
 
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use cells::{Case, FEATURES, cell};
 use node::{At, Failure, Kind, Maker, Node};
 use peer::{Peer, Real};
+
+/// Held by each test: one at a time, since all count on some of the machine's time.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// How the two nodes reach each other. The subject is what is tested, the other one is real.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -93,6 +100,7 @@ impl Pair {
 
 /// Runs all cells, or those of features whose names begin with what SINEW_CELLS says.
 fn matrix(subject: &dyn Maker) {
+    let _turn = alone();
     let only = std::env::var("SINEW_CELLS").unwrap_or_default();
     let mut failed = 0;
     for link in LINKS {
@@ -149,6 +157,7 @@ fn run(
 
 /// Runs what takes longer, each in sessions of its own.
 fn lives(subject: &dyn Maker) {
+    let _turn = alone();
     let mut failed = 0;
     for (name, life) in lives::LIVES {
         let verdict = match life(subject) {

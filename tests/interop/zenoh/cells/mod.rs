@@ -131,30 +131,33 @@ fn same<T: PartialEq + std::fmt::Debug>(found: T, expected: T) -> Result<(), Fai
     Err(format!("found {found:?}, expected {expected:?}"))
 }
 
-/// The next event of this name; those of others are of cells that are over.
-fn next(node: &mut dyn Node, id: &str) -> Result<Happened, Failure> {
-    let end = Instant::now() + SOON;
+/// The next event of this name, if it comes in this time; those of others are of cells that are
+/// over.
+fn next_within(
+    node: &mut dyn Node,
+    id: &str,
+    patience: Duration,
+) -> Result<Option<Happened>, Failure> {
+    let end = Instant::now() + patience;
     loop {
         let left = end.saturating_duration_since(Instant::now());
         match node.event(left)? {
-            Some(event) if event.id == id => return Ok(event.what),
+            Some(event) if event.id == id => return Ok(Some(event.what)),
             Some(_) => {}
-            None => return Err(format!("nothing seen by {id} in {SOON:?}")),
+            None => return Ok(None),
         }
     }
 }
 
+fn next(node: &mut dyn Node, id: &str) -> Result<Happened, Failure> {
+    let seen = next_within(node, id, SOON)?;
+    seen.ok_or(format!("nothing seen by {id} in {SOON:?}"))
+}
+
 fn nothing(node: &mut dyn Node, id: &str) -> Result<(), Failure> {
-    let end = Instant::now() + QUIET;
-    loop {
-        let left = end.saturating_duration_since(Instant::now());
-        match node.event(left)? {
-            Some(event) if event.id == id => {
-                return Err(format!("{id} saw {:?}, expected nothing", event.what));
-            }
-            Some(_) => {}
-            None => return Ok(()),
-        }
+    match next_within(node, id, QUIET)? {
+        Some(seen) => Err(format!("{id} saw {seen:?}, expected nothing")),
+        None => Ok(()),
     }
 }
 
@@ -204,14 +207,23 @@ impl Case<'_> {
         }
     }
 
-    /// Puts, and returns what arrives, whose payload and key are right.
+    /// Puts, and returns what arrives, whose payload and key are right. Where samples may be lost,
+    /// it tries again.
     fn put(&mut self, id: &str, payload: &[u8], with: &With) -> Result<Sample, Failure> {
-        self.giver.put(id, payload, with)?;
-        let sample = self.sample(id)?;
-        same(&sample.payload, &Seen::of(payload))?;
-        same(&sample.key, &self.key("k"))?;
-        same(sample.delete, false)?;
-        Ok(sample)
+        let (tries, patience) = if self.lossy { (5, SOON / 5) } else { (1, SOON) };
+        for _ in 0..tries {
+            self.giver.put(id, payload, with)?;
+            let sample = match next_within(self.taker, id, patience)? {
+                Some(Happened::Sample(sample)) => sample,
+                Some(other) => return Err(format!("found {other:?}, expected a sample")),
+                None => continue,
+            };
+            same(&sample.payload, &Seen::of(payload))?;
+            same(&sample.key, &self.key("k"))?;
+            same(sample.delete, false)?;
+            return Ok(sample);
+        }
+        Err(format!("nothing seen by {id}, put {tries} times"))
     }
 
     fn queryable(&mut self, answers: &[Answer]) -> Result<String, Failure> {

@@ -5,6 +5,7 @@ use super::*;
 /// Each row in a session of its own: what is written to it, and what becomes of it.
 #[test]
 fn what_a_router_does_with_bad_input() {
+    let _turn = crate::alone();
     let router = router();
     let at = &router.at()[0];
     let frame = |sn: u8, messages: &[u8]| batch(&joined(&[&[0x25, sn], messages]));

@@ -58,6 +58,7 @@ fn kind(answer: &Option<Vec<u8>>) -> &'static str {
 /// What may be lost on the way is sent again; this is what that meets.
 #[test]
 fn what_a_router_does_with_repeated_handshakes_over_udp() {
+    let _turn = crate::alone();
     let router = Peer::router(&At::any(Kind::Udp, "".as_ref())).expect("a router");
     let at = &router.at()[0];
 

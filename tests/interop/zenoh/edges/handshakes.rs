@@ -5,6 +5,7 @@ use super::*;
 /// How sessions begin, or do not: what is sent, and what comes back first.
 #[test]
 fn what_a_router_does_with_handshakes() {
+    let _turn = crate::alone();
     let router = router();
     let at = &router.at()[0];
     let mut wrong = 0;

@@ -58,6 +58,7 @@ fn declarations(mut bytes: &[u8]) -> Option<Vec<&'static str>> {
 /// Each row in a session of its own: an INTEREST, and what is declared for it.
 #[test]
 fn what_a_router_declares_for_an_interest() {
+    let _turn = crate::alone();
     let router = router();
     let at = &router.at()[0];
     let mut other = Real.client(at).expect("a client");
@@ -146,6 +147,7 @@ fn what_a_router_declares_for_an_interest() {
 /// whole.
 #[test]
 fn a_router_cuts_samples_to_the_batches_agreed() {
+    let _turn = crate::alone();
     let router = router();
     let at = &router.at()[0];
     let mut giver = Real.client(at).expect("a client");
@@ -201,6 +203,7 @@ fn a_router_cuts_samples_to_the_batches_agreed() {
 /// A queryable whose session ends, one way or the other, ends the queries it has.
 #[test]
 fn a_router_ends_the_queries_of_a_queryable_that_is_gone() {
+    let _turn = crate::alone();
     let router = router();
     let at = &router.at()[0];
     let mut taker = Real.client(at).expect("a client");

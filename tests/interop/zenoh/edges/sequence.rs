@@ -5,6 +5,7 @@ use super::*;
 /// Each row: batches as they are written, and which keys a subscriber of the router then sees.
 #[test]
 fn what_a_router_takes_of_sequence_numbers_and_fragments() {
+    let _turn = crate::alone();
     let router = router();
     let at = &router.at()[0];
     let mut taker = Real.client(at).expect("a client");
