@@ -78,6 +78,14 @@ pub const ALL: &[Contender] = &[
         takes: |case| case.path != Path::Shm && !case.batched && case.size < 65_000,
         note: "its low-latency transport: no queue, no sequence numbers",
     },
+    Contender {
+        name: SINEW,
+        program: Program::Own("sinew"),
+        settings: &[],
+        router: &[],
+        takes: |_| true,
+        note: "each payload is written in the batch it leaves in; 1 ms of batching",
+    },
 ];
 
 impl Contender {
