@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::task::{Wake, Waker};
+use std::thread;
 use std::time::Duration;
 
 use sinew::link::{SendError, Tx};
@@ -78,6 +80,10 @@ impl std::fmt::Display for Trouble {
 /// A node, as all its handles share it.
 pub(super) struct Shared {
     core: Mutex<Core>,
+    /// The driver waits for the lock. A thread that publishes without end would take it again and again
+    /// before the driver has woken up.
+    wanted: AtomicBool,
+    pub clock: Clock,
     /// Told when a place may be free, or the state changes.
     pub room: Arc<Room>,
 }
@@ -124,11 +130,14 @@ type Attempt<'f> =
 
 impl Shared {
     pub fn new(session: Session<Host>, batching: Duration) -> Shared {
+        let clock = Clock::start();
         Shared {
+            wanted: AtomicBool::new(false),
+            clock,
             core: Mutex::new(Core {
                 session,
                 tx: Box::new(NoLink),
-                clock: Clock::start(),
+                clock,
                 now: Instant::START,
                 cut: None,
                 tickets: 0,
@@ -149,6 +158,28 @@ impl Shared {
         lock(&self.core)
     }
 
+    /// The core, for the driver.
+    pub fn driver_core(&self) -> MutexGuard<'_, Core> {
+        if let Ok(core) = self.core.try_lock() {
+            return core;
+        }
+        self.wanted.store(true, Ordering::Relaxed);
+        let core = self.core();
+        self.wanted.store(false, Ordering::Relaxed);
+        core
+    }
+
+    /// Lets the driver go first where it waits.
+    #[cold]
+    fn give_way(&self) {
+        for _ in 0..TURNS {
+            thread::yield_now();
+            if !self.wanted.load(Ordering::Relaxed) {
+                return;
+            }
+        }
+    }
+
     /// Sends, waiting for a place where the policy is to block. `f` is called again until the link
     /// has taken all of it.
     #[inline]
@@ -158,12 +189,17 @@ impl Shared {
         mut f: impl FnMut(&mut Session<Host>, &mut dyn Tx, Instant) -> Result<Put, PutError>,
     ) -> Result<Put, PutError> {
         let mut core = self.core();
-        match core.attempt(None, &mut f) {
+        let result = match core.attempt(None, &mut f) {
             (Err(PutError::Full | PutError::Cut), ticket) => {
-                self.wait(core, ticket, blocks, &mut f)
+                return self.wait(core, ticket, blocks, &mut f);
             }
             (result, _) => result,
+        };
+        drop(core);
+        if self.wanted.load(Ordering::Relaxed) {
+            self.give_way();
         }
+        result
     }
 
     #[inline(never)]
@@ -240,6 +276,8 @@ impl Shared {
 /// A sample that may be dropped is dropped when the link has taken nothing for this long. One that
 /// a link has taken in part gets the same.
 const PATIENCE: Duration = Duration::from_millis(50);
+/// How often a publisher lets the driver go first before it goes on.
+const TURNS: usize = 1000;
 /// Who waits for a place looks again after this long, whatever he was told.
 const PAUSE: Duration = Duration::from_millis(20);
 

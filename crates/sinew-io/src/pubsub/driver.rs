@@ -275,10 +275,11 @@ impl Driver {
         // First everything that has arrived, then what time asks for: a packet that waits unread is a
         // sign of life.
         let waits = self.handlers.is_full();
+        let now = self.shared.clock.now();
         if !waits && self.arrived(&mut **rx, waker)? {
             return Ok(());
         }
-        let due = self.attend(waits, &mut **rx, waker)?;
+        let due = self.attend(waits, now, &mut **rx, waker)?;
         if self.arrivals.has_any() {
             self.hand_out(&[]);
             return Ok(());
@@ -320,7 +321,7 @@ impl Driver {
     /// Hands what is in a packet to whom it is for. `false`: an answer had no place.
     fn take_in(&mut self, packet: &[u8], waker: &Waker) -> Result<bool, End> {
         loop {
-            let mut core = self.shared.core();
+            let mut core = self.shared.driver_core();
             let all = &mut *core;
             let now = all.clock.now();
             let mut done = false;
@@ -356,13 +357,16 @@ impl Driver {
     fn attend(
         &mut self,
         waits: bool,
+        looked: Instant,
         rx: &mut dyn Receive,
         waker: &Waker,
     ) -> Result<Option<Duration>, End> {
         self.take_orders();
-        let mut core = self.shared.core();
+        let mut core = self.shared.driver_core();
         let core = &mut *core;
-        let now = core.clock.now();
+        // What has arrived while the lock was waited for has not been looked at, so the lease is judged
+        // by the time before.
+        let now = looked;
         if core.ending {
             core.session.close(&mut *core.tx, now);
             return Err(End::Node);
