@@ -76,13 +76,16 @@ impl<'p> Push<'p> {
     #[inline]
     pub fn encode_head(&self, w: &mut Writer<'_>, len: usize) {
         let short = self.key.scope < 0x80 && self.key.suffix.is_empty() && len < 0x80;
-        if short && self.qos == Qos::DEFAULT && self.body.is_plain_put() {
-            let header = PUSH | self.key.flags();
-            w.array([header, self.key.scope as u8, PUT, len as u8]);
-        } else {
+        if !(short && self.body.is_plain_put()) {
             // A copy, so that the sample of the short path never has to be in memory.
             let sample = *self;
-            sample.encode_long_head(w, len);
+            return sample.encode_long_head(w, len);
+        }
+        let (header, scope) = (PUSH | self.key.flags(), self.key.scope as u8);
+        if self.qos == Qos::DEFAULT {
+            w.array([header, scope, PUT, len as u8]);
+        } else {
+            w.array([header | Z, scope, Qos::EXT, self.qos.0, PUT, len as u8]);
         }
     }
 
