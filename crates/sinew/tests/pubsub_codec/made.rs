@@ -355,7 +355,7 @@ fn handshake() -> BoxedStrategy<Message<'static>> {
 fn oam() -> BoxedStrategy<Oam<'static>> {
     let body = prop_oneof![
         Just(OamBody::None),
-        long_number().prop_map(OamBody::Number),
+        number().prop_map(OamBody::Number),
         bytes().prop_map(OamBody::Bytes)
     ];
     (any::<bool>(), short_number(), qos(), body)

@@ -6,6 +6,7 @@ use sinew::pubsub::codec::{Declaration, EntityKind, WireExpr};
 use zenoh_buffers::reader::{HasReader, Reader};
 use zenoh_buffers::writer::HasWriter;
 use zenoh_codec::{RCodec, WCodec, Zenoh080};
+use zenoh_protocol::common::ZExtBody;
 use zenoh_protocol::core::Encoding;
 use zenoh_protocol::network::{DeclareBody, NetworkBody, NetworkMessage};
 use zenoh_protocol::scouting::ScoutingMessage;
@@ -53,7 +54,7 @@ impl Theirs {
 
     /// The same without what we read over: extensions of features that we do not have, time stamps on
     /// messages that are no samples, routers' trees, what is unknown to them too,
-    /// times of ages, and schemas of no bytes.
+    /// times of ages, an OAM's number above 32 bits, and schemas of no bytes.
     pub fn known(mut self) -> Self {
         match &mut self {
             Theirs::Frame(frame) => {
@@ -96,6 +97,7 @@ fn transport(body: &mut TransportBody) {
             m.ext_qos =
                 zenoh_protocol::transport::fragment::ext::QoSType::new(m.ext_qos.priority());
         }
+        TransportBody::OAM(m) => cap_number(&mut m.body),
         _ => {}
     }
 }
@@ -147,7 +149,17 @@ fn network(body: &mut NetworkBody) {
                 key.wire_expr.mapping = Default::default();
             }
         }
-        NetworkBody::OAM(m) => m.ext_tstamp = None,
+        NetworkBody::OAM(m) => {
+            m.ext_tstamp = None;
+            cap_number(&mut m.body);
+        }
+    }
+}
+
+/// Above 32 bits we do not count.
+fn cap_number(body: &mut ZExtBody) {
+    if let ZExtBody::Z64(number) = body {
+        *number = (*number).min(u32::MAX.into());
     }
 }
 

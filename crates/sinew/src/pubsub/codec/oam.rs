@@ -21,8 +21,8 @@ pub struct Oam<'p> {
 pub enum OamBody<'p> {
     /// Nothing.
     None,
-    /// A number.
-    Number(u64),
+    /// A number; above 32 bits [`u32::MAX`].
+    Number(u32),
     /// Bytes.
     Bytes(&'p [u8]),
 }
@@ -50,7 +50,7 @@ impl<'p> Oam<'p> {
         }
         let body = match header & KIND {
             0 => OamBody::None,
-            Ext::NUMBER => OamBody::Number(r.vle()),
+            Ext::NUMBER => OamBody::Number(r.vle_capped()),
             Ext::BYTES => OamBody::Bytes(r.zbytes()),
             _ => {
                 r.fail(CodecError::Reserved);
@@ -83,7 +83,7 @@ impl<'p> Oam<'p> {
         }
         match self.body {
             OamBody::None => {}
-            OamBody::Number(number) => w.vle(number),
+            OamBody::Number(number) => w.vle32(number),
             OamBody::Bytes(bytes) => w.zbytes(bytes),
         }
     }
