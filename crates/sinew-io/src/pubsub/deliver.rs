@@ -13,7 +13,7 @@ use sinew::pubsub::session::{
 };
 
 /// Where bytes are that are looked at later.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 enum Held {
     /// In the packet.
     Packet(Range<usize>),
@@ -39,20 +39,44 @@ enum HeldAnswer {
     Error(u16, Held, Option<SourceInfo>, Held),
 }
 
+/// A sample with everything that can come along.
+#[derive(Debug)]
+struct HeldSample {
+    subscriber: SubscriberId,
+    key: Held,
+    qos: Qos,
+    reliable: bool,
+    body: HeldBody,
+}
+
+#[derive(Debug)]
+struct HeldQuery {
+    queryable: QueryableId,
+    request: RequestId,
+    key: Held,
+    parameters: Held,
+    consolidation: Consolidation,
+    source: Option<SourceInfo>,
+    body: Option<(u16, Held, Held)>,
+    attachment: Option<Held>,
+}
+
+#[derive(Debug)]
+struct HeldReply {
+    query: QueryId,
+    key: Held,
+    responder: Option<Entity>,
+    answer: HeldAnswer,
+}
+
+/// Small, because there are many: what is rare is elsewhere.
 #[derive(Debug)]
 enum Arrival {
-    Sample(SubscriberId, Held, Qos, bool, HeldBody),
-    Query {
-        queryable: QueryableId,
-        request: RequestId,
-        key: Held,
-        parameters: Held,
-        consolidation: Consolidation,
-        source: Option<SourceInfo>,
-        body: Option<(u16, Held, Held)>,
-        attachment: Option<Held>,
-    },
-    Reply(QueryId, Held, Option<Entity>, HeldAnswer),
+    /// A value without options, as nearly all are.
+    Plain(SubscriberId, Qos, bool, Held, Held),
+    Sample(Box<HeldSample>),
+    Query(Box<HeldQuery>),
+    Reply(Box<HeldReply>),
     Ended(QueryId, Ended),
 }
 
@@ -69,6 +93,8 @@ pub(super) trait Takes {
 pub(super) struct Arrivals {
     list: Vec<Arrival>,
     copies: Vec<u8>,
+    /// Where the last key was, and where it is kept: mostly the next one is the same.
+    last_key: Option<(usize, usize, Held)>,
 }
 
 /// More are handed out before the packet goes on, so that they stay in the processor's cache.
@@ -86,51 +112,13 @@ impl Arrivals {
     /// Keeps an event that was made of `packet`; others than arrivals are given back.
     pub(super) fn keep<'e>(&mut self, packet: &[u8], event: Event<'e>) -> Option<Event<'e>> {
         let arrival = match event {
-            Event::Sample { subscriber, sample } => {
-                let key = self.hold(packet, sample.key.as_bytes());
-                let body = self.body(packet, &sample.body);
-                Arrival::Sample(subscriber, key, sample.qos, sample.reliable, body)
-            }
+            Event::Sample { subscriber, sample } => self.sample(packet, subscriber, &sample),
             Event::Query {
                 queryable,
                 request,
                 question,
-            } => Arrival::Query {
-                queryable,
-                request,
-                key: self.hold(packet, question.key.as_bytes()),
-                parameters: self.hold(packet, question.query.parameters.as_bytes()),
-                consolidation: question.query.consolidation,
-                source: question.query.source,
-                body: question.query.body.map(|(encoding, payload)| {
-                    let schema = self.hold(packet, encoding.schema);
-                    (encoding.id, schema, self.hold(packet, payload))
-                }),
-                attachment: question
-                    .query
-                    .attachment
-                    .map(|bytes| self.hold(packet, bytes)),
-            },
-            Event::Reply { query, reply } => {
-                let key = self.hold(packet, reply.key.as_bytes());
-                let answer = match &reply.answer {
-                    Answer::Sample {
-                        consolidation,
-                        body,
-                    } => HeldAnswer::Sample(*consolidation, self.body(packet, body)),
-                    Answer::Error {
-                        encoding,
-                        source,
-                        payload,
-                    } => HeldAnswer::Error(
-                        encoding.id,
-                        self.hold(packet, encoding.schema),
-                        *source,
-                        self.hold(packet, payload),
-                    ),
-                };
-                Arrival::Reply(query, key, reply.responder, answer)
-            }
+            } => self.query(packet, queryable, request, &question),
+            Event::Reply { query, reply } => self.reply(packet, query, &reply),
             Event::Ended { query, how } => Arrival::Ended(query, how),
             other => return Some(other),
         };
@@ -138,11 +126,87 @@ impl Arrivals {
         None
     }
 
+    fn sample(&mut self, packet: &[u8], subscriber: SubscriberId, sample: &Sample<'_>) -> Arrival {
+        let key = self.key(packet, sample.key);
+        let Sample { qos, reliable, .. } = *sample;
+        if sample.body == Body::put(sample.body.payload) {
+            let payload = self.hold(packet, sample.body.payload);
+            return Arrival::Plain(subscriber, qos, reliable, key, payload);
+        }
+        Arrival::Sample(Box::new(HeldSample {
+            subscriber,
+            key,
+            qos,
+            reliable,
+            body: self.body(packet, &sample.body),
+        }))
+    }
+
+    fn query(
+        &mut self,
+        packet: &[u8],
+        queryable: QueryableId,
+        request: RequestId,
+        question: &Question<'_>,
+    ) -> Arrival {
+        let query = &question.query;
+        Arrival::Query(Box::new(HeldQuery {
+            queryable,
+            request,
+            key: self.hold(packet, question.key.as_bytes()),
+            parameters: self.hold(packet, query.parameters.as_bytes()),
+            consolidation: query.consolidation,
+            source: query.source,
+            body: query.body.map(|(encoding, payload)| {
+                let schema = self.hold(packet, encoding.schema);
+                (encoding.id, schema, self.hold(packet, payload))
+            }),
+            attachment: query.attachment.map(|bytes| self.hold(packet, bytes)),
+        }))
+    }
+
+    fn reply(&mut self, packet: &[u8], query: QueryId, reply: &Reply<'_>) -> Arrival {
+        let answer = match &reply.answer {
+            Answer::Sample {
+                consolidation,
+                body,
+            } => HeldAnswer::Sample(*consolidation, self.body(packet, body)),
+            Answer::Error {
+                encoding,
+                source,
+                payload,
+            } => {
+                let schema = self.hold(packet, encoding.schema);
+                let payload = self.hold(packet, payload);
+                HeldAnswer::Error(encoding.id, schema, *source, payload)
+            }
+        };
+        Arrival::Reply(Box::new(HeldReply {
+            query,
+            key: self.hold(packet, reply.key.as_bytes()),
+            responder: reply.responder,
+            answer,
+        }))
+    }
+
+    /// Keys that the session knows stay where they are while one packet is taken in.
+    fn key(&mut self, packet: &[u8], key: &str) -> Held {
+        let at = (key.as_ptr() as usize, key.len());
+        if let Some((start, len, held)) = &self.last_key
+            && (*start, *len) == at
+            && let Held::Copy(range) = held
+            && self.copies.get(range.clone()) == Some(key.as_bytes())
+        {
+            return held.clone();
+        }
+        let held = self.hold(packet, key.as_bytes());
+        self.last_key = Some((at.0, at.1, held.clone()));
+        held
+    }
+
     fn hold(&mut self, packet: &[u8], bytes: &[u8]) -> Held {
-        let start = (bytes.as_ptr() as usize).wrapping_sub(packet.as_ptr() as usize);
-        let end = start.wrapping_add(bytes.len());
-        if start <= end && end <= packet.len() {
-            return Held::Packet(start..end);
+        if let Some(range) = within(packet, bytes) {
+            return Held::Packet(range);
         }
         let start = self.copies.len();
         self.copies.extend_from_slice(bytes);
@@ -167,9 +231,29 @@ impl Arrivals {
             packet,
             copies: &self.copies,
         };
+        let mut last = (Held::Copy(0..0), "");
         for arrival in &self.list {
             match arrival {
-                Arrival::Sample(subscriber, key, qos, reliable, body) => {
+                Arrival::Plain(subscriber, qos, reliable, key, payload) => {
+                    if *key != last.0 {
+                        last = (key.clone(), held.text(key));
+                    }
+                    let sample = Sample {
+                        key: last.1,
+                        qos: *qos,
+                        reliable: *reliable,
+                        body: Body::put(held.bytes(payload)),
+                    };
+                    to.sample(*subscriber, &sample);
+                }
+                Arrival::Sample(sample) => {
+                    let HeldSample {
+                        subscriber,
+                        key,
+                        qos,
+                        reliable,
+                        body,
+                    } = &**sample;
                     let sample = Sample {
                         key: held.text(key),
                         qos: *qos,
@@ -178,30 +262,23 @@ impl Arrivals {
                     };
                     to.sample(*subscriber, &sample);
                 }
-                Arrival::Query {
-                    queryable,
-                    request,
-                    key,
-                    parameters,
-                    consolidation,
-                    source,
-                    body,
-                    attachment,
-                } => {
-                    let query = Query {
-                        consolidation: *consolidation,
-                        parameters: held.text(parameters),
-                        source: *source,
-                        body: body.as_ref().map(|(id, schema, payload)| {
-                            (held.encoding(*id, schema), held.bytes(payload))
-                        }),
-                        attachment: attachment.as_ref().map(|at| held.bytes(at)),
+                Arrival::Query(query) => {
+                    let question = Question {
+                        key: held.text(&query.key),
+                        query: Query {
+                            consolidation: query.consolidation,
+                            parameters: held.text(&query.parameters),
+                            source: query.source,
+                            body: query.body.as_ref().map(|(id, schema, payload)| {
+                                (held.encoding(*id, schema), held.bytes(payload))
+                            }),
+                            attachment: query.attachment.as_ref().map(|at| held.bytes(at)),
+                        },
                     };
-                    let key = held.text(key);
-                    to.query(*queryable, *request, &Question { key, query });
+                    to.query(query.queryable, query.request, &question);
                 }
-                Arrival::Reply(query, key, responder, answer) => {
-                    let answer = match answer {
+                Arrival::Reply(reply) => {
+                    let answer = match &reply.answer {
                         HeldAnswer::Sample(consolidation, body) => Answer::Sample {
                             consolidation: *consolidation,
                             body: held.body(body),
@@ -212,20 +289,29 @@ impl Arrivals {
                             payload: held.bytes(payload),
                         },
                     };
-                    let (key, responder) = (held.text(key), *responder);
+                    let (key, responder) = (held.text(&reply.key), reply.responder);
+                    let query = reply.query;
                     let reply = Reply {
                         key,
                         responder,
                         answer,
                     };
-                    to.reply(*query, &reply);
+                    to.reply(query, &reply);
                 }
                 Arrival::Ended(query, how) => to.ended(*query, *how),
             }
         }
         self.list.clear();
         self.copies.clear();
+        self.last_key = None;
     }
+}
+
+/// Where `bytes` are in `packet`, if they are a part of it.
+fn within(packet: &[u8], bytes: &[u8]) -> Option<Range<usize>> {
+    let start = (bytes.as_ptr() as usize).wrapping_sub(packet.as_ptr() as usize);
+    let end = start.wrapping_add(bytes.len());
+    (start <= end && end <= packet.len()).then_some(start..end)
 }
 
 struct Bytes<'a> {

@@ -76,7 +76,7 @@ impl<'p> Push<'p> {
     #[inline]
     pub fn encode_head(&self, w: &mut Writer<'_>, len: usize) {
         let short = self.key.scope < 0x80 && self.key.suffix.is_empty() && len < 0x80;
-        if !(short && self.body.is_plain_put()) {
+        if !(short && self.qos.0 < 0x80 && self.body.is_plain_put()) {
             // A copy, so that the sample of the short path never has to be in memory.
             let sample = *self;
             return sample.encode_long_head(w, len);
