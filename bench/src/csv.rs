@@ -61,7 +61,12 @@ pub fn write(name: &str, rows: &[Row]) -> Result<()> {
     for row in rows {
         let (case, figure, unit, note) = (&row.case, row.figure, row.unit, &row.note);
         let value = number(row.value);
-        writeln!(text, "\"{case}\",{figure},{value},{unit},\"{note}\"")?;
+        // Quoted only where it must be.
+        let quote = if figure.contains(',') { "\"" } else { "" };
+        writeln!(
+            text,
+            "\"{case}\",{quote}{figure}{quote},{value},{unit},\"{note}\""
+        )?;
     }
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("results");
     std::fs::create_dir_all(&folder)?;

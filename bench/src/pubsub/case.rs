@@ -11,7 +11,8 @@ pub enum Measure {
     Sustained,
     /// A sample there and back.
     RoundTrip,
-    /// Time from `put` to the subscriber at so many samples a second.
+    /// Time from `put` to the subscriber at so many samples a second. A round has ten samples at least;
+    /// where it has no more, what 99 of 100 are below is the longest.
     Latency(u32),
     /// Bytes on the wire.
     Wire,

@@ -97,7 +97,7 @@ impl Axis {
 fn picture(curves: &[Curve]) -> Result<String> {
     let mut shown: Vec<usize> = curves.iter().map(|curve| curve.contender).collect();
     shown.dedup();
-    let width = 2.0 * (LEFT + PANEL.0) + 20.0;
+    let width = 2.0 * (LEFT + PANEL.0) + 32.0;
     let height = TOP + PANEL.1 + BELOW + LINE * (shown.len() as f64 + 1.0);
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
