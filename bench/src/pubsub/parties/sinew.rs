@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use sinew::pubsub::codec::Qos;
-use sinew::pubsub::session::PublisherOptions;
+use sinew::pubsub::session::{PublisherOptions, Put};
 use sinew_bench_party::{Options, Party, Path, Pinger, Publisher, Result};
 use sinew_io::apart;
 use sinew_io::endpoint::{Endpoint, Use};
@@ -26,7 +26,10 @@ pub struct Sinew;
 /// As Zenoh writes it, or a path for shared memory.
 fn endpoint(options: &Options) -> Result<Endpoint> {
     let text = match (options.path, options.endpoint.strip_prefix("tcp/")) {
-        (Path::Shm, _) => format!("shm:{}", options.endpoint),
+        (Path::Shm, _) => {
+            let name = options.endpoint.replace('/', "-");
+            format!("shm:{}", std::env::temp_dir().join(name).display())
+        }
         (_, Some(address)) => format!("tcp:{address}"),
         _ => return Err("only TCP and shared memory".into()),
     };
@@ -47,10 +50,11 @@ fn behaviour(options: &Options) -> pubsub::Options {
     }
 }
 
-/// None is lost, however long it waits; nothing is sent before somebody subscribes.
-fn lossless() -> PublisherOptions {
+/// None is lost on the way; nothing is sent before somebody subscribes. That a router must not drop it is
+/// said in two bytes of each sample; where there is none, who publishes tries again.
+fn lossless(options: &Options) -> PublisherOptions {
     PublisherOptions {
-        qos: Qos::DEFAULT.with_blocking(true),
+        qos: Qos::DEFAULT.with_blocking(options.path == Path::Router),
         filter: true,
         ..PublisherOptions::DEFAULT
     }
@@ -87,7 +91,7 @@ impl Party for Sinew {
     fn publisher(options: &Options) -> Result<impl Publisher> {
         let node = pubsub::open(&endpoint(options)?, behaviour(options));
         node.wait_open(PATIENCE)?;
-        let publisher = node.publisher_with(KEY, lossless())?;
+        let publisher = node.publisher_with(KEY, lossless(options))?;
         heard(&publisher, || thread::sleep(Duration::from_millis(5)))?;
         Ok(Publishes {
             node,
@@ -110,7 +114,7 @@ impl Party for Sinew {
 
     fn pinger(options: &Options) -> Result<impl Pinger> {
         let (node, mut driver) = pubsub::driven(&endpoint(options)?, behaviour(options));
-        let publisher = node.publisher_with(KEY, lossless())?;
+        let publisher = node.publisher_with(KEY, lossless(options))?;
         let count = Arc::new(AtomicU64::new(0));
         let counts = count.clone();
         let back = node.subscriber(BACK, move |_| {
@@ -129,8 +133,9 @@ impl Party for Sinew {
     }
 
     fn ponger(options: &Options) -> Result<impl Sized> {
+        let qos = lossless(options);
         served(options, move |node| {
-            let back = node.publisher_with(BACK, lossless())?;
+            let back = node.publisher_with(BACK, qos)?;
             let subscriber = node.subscriber(KEY, move |sample| {
                 if let Err(error) = back.put(sample.body.payload) {
                     eprintln!("sinew: {error}");
@@ -155,13 +160,24 @@ struct Publishes {
 impl Publisher for Publishes {
     #[inline]
     fn put(&mut self, size: usize, write: impl FnOnce(&mut [u8])) -> Result<()> {
-        if self.in_place {
-            self.publisher.put_with(size, write)?;
-        } else {
-            write(&mut self.large);
-            self.publisher.put(&self.large)?;
+        let mut write = Some(write);
+        loop {
+            let put = if self.in_place {
+                self.publisher.put_with(size, |room| {
+                    if let Some(write) = write.take() {
+                        write(room);
+                    }
+                })?
+            } else {
+                if let Some(write) = write.take() {
+                    write(&mut self.large);
+                }
+                self.publisher.put(&self.large)?
+            };
+            if put != Put::Dropped {
+                return Ok(());
+            }
         }
-        Ok(())
     }
 
     fn flush(&mut self) -> Result<()> {
