@@ -15,6 +15,7 @@ mod failure;
 mod generate;
 mod json;
 mod output;
+mod relay;
 mod schema;
 mod serve;
 mod shm;
@@ -36,6 +37,7 @@ const EXIT_CODES: &str = "Exit codes: 0 success; 1 to 16 the status of the call;
 enum Command {
     Serve(serve::Args),
     Call(call::Args),
+    Relay(relay::Args),
     Gen(generate::Args),
     Demo(demo::Args),
     Shm(shm::Args),
@@ -56,6 +58,7 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Serve(args) => serve::run(args),
         Command::Call(args) => call::run(args),
+        Command::Relay(args) => relay::run(args),
         Command::Gen(args) => generate::run(args),
         Command::Demo(args) => demo::run(args),
         Command::Shm(args) => shm::run(args),

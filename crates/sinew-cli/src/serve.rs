@@ -76,7 +76,8 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let listening = server
         .listen(&endpoint)
         .map_err(|error| cannot_serve(&endpoint, error))?;
-    say(&endpoint, &format!("{READY}{}", listening.endpoint()))?;
+    let quiet = endpoint.address == Address::Stdio;
+    say(quiet, &format!("{READY}{}", listening.endpoint()))?;
     // An error means that nobody is left who could end it.
     let _ = ended.recv();
     drop(listening);
@@ -84,22 +85,20 @@ pub fn run(args: Args) -> Result<(), Failure> {
     Ok(())
 }
 
-fn end_at_ctrl_c(end: Sender<()>) -> Result<(), Failure> {
+pub fn end_at_ctrl_c(end: Sender<()>) -> Result<(), Failure> {
     ctrlc::set_handler(move || {
         let _ = end.send(());
     })
     .map_err(|error| Failure::internal("cannot listen for Ctrl-C", error))
 }
 
-/// Standard output, unless that is the link.
-fn say(endpoint: &Endpoint, text: &str) -> Result<(), Failure> {
-    match endpoint.address {
-        Address::Stdio => {
-            output::note(text);
-            Ok(())
-        }
-        _ => output::line(text),
+/// Standard output, unless that is a link.
+pub fn say(is_link: bool, text: &str) -> Result<(), Failure> {
+    if is_link {
+        output::note(text);
+        return Ok(());
     }
+    output::line(text)
 }
 
 /// What has been refused, by the names of the counters.
@@ -118,7 +117,7 @@ fn report(server: &Server<Services>) -> String {
     }
 }
 
-fn cannot_serve(endpoint: &Endpoint, error: ListenError) -> Failure {
+pub fn cannot_serve(endpoint: &Endpoint, error: ListenError) -> Failure {
     let (cause, help) = match error {
         ListenError::Open(error) => explain(endpoint, &error),
         ListenError::InUse(_) => match other_file(endpoint) {

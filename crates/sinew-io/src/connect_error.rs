@@ -149,6 +149,24 @@ impl fmt::Debug for ConnectError {
 impl std::error::Error for ConnectError {}
 
 impl ConnectError {
+    /// What could not be opened.
+    pub fn endpoint(&self) -> &Endpoint {
+        match self {
+            ConnectError::NoHost(at, _)
+            | ConnectError::NoServer(at)
+            | ConnectError::HungUp(at)
+            | ConnectError::Trouble(at, _)
+            | ConnectError::TimedOut(at)
+            | ConnectError::Permission(at)
+            | ConnectError::Busy(at)
+            | ConnectError::WrongKind(at)
+            | ConnectError::Baud(at, _)
+            | ConnectError::Config(at, _)
+            | ConnectError::Differs(at, _)
+            | ConnectError::Io(at, _) => at,
+        }
+    }
+
     pub(crate) fn new(at: &Endpoint, error: io::Error) -> ConnectError {
         use io::ErrorKind::*;
         use rustix::io::Errno;

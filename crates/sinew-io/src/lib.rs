@@ -12,6 +12,7 @@
 //! | [`client`] | a blocking client, driven in the caller's thread |
 //! | [`reconnect`] | a link that is opened again when it is lost |
 //! | [`pubsub`] | a node that publishes, subscribes and queries: Zenoh |
+//! | [`relay`] | packets from one link to another, and back |
 //! | [`serve`] | services for any number of links, one thread each |
 //! | `tokio` (feature) | an async client that tasks share, and a server task per link |
 //!
@@ -33,6 +34,7 @@ mod parked;
 pub mod pubsub;
 mod reactor;
 pub mod reconnect;
+pub mod relay;
 pub mod serve;
 pub mod shm;
 mod sleep;
