@@ -90,11 +90,11 @@ fn tell(event: &Event<'_>, verbose: bool) {
             format!("cannot reach {}: {cause}; {help}", far.address)
         }
         Event::TooMany => "too many links: a peer was refused; end one of them".into(),
-        Event::TooLarge(to, bytes) => format!(
+        Event::TooLarge(to, bytes, mtu) => format!(
             "dropped a packet of {} bytes: {} takes up to {}; raise mtu= there, or send less",
             thousands(*bytes as u64),
             to.address,
-            thousands(to.mtu as u64)
+            thousands(*mtu as u64)
         ),
     };
     output::note(&text);

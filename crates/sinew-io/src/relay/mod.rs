@@ -51,9 +51,9 @@ pub enum Event<'a> {
     Unreachable(&'a ConnectError),
     /// There are too many links.
     TooMany,
-    /// A packet is dropped: it has this many bytes, and the links of the endpoint carry no more than
-    /// its mtu. Said once per link and direction.
-    TooLarge(&'a Endpoint, usize),
+    /// A packet is dropped: it has so many bytes, and a link of the endpoint takes up to so many. Said
+    /// once per link and direction.
+    TooLarge(&'a Endpoint, usize, usize),
 }
 
 /// What has passed.
@@ -261,9 +261,9 @@ impl Shared {
     /// Carries packets until one of the two ends.
     fn join(&self, near: &mut Apart, far: &mut Apart, totals: &mut Totals) -> Ended {
         let ending = Ending::of(near, far);
-        let too_large = |way, size| {
+        let too_large = |way, size, mtu| {
             let to = [&self.far, &self.served][way];
-            (self.say)(Event::TooLarge(to, size));
+            (self.say)(Event::TooLarge(to, size, mtu));
         };
         let ([forth, back], ended) = self.control.during(ending.clone().into(), || {
             if self.control.is_stopped() {

@@ -78,13 +78,14 @@ impl Wake for Ending {
 }
 
 /// Carries packets until a side closes, or nothing has passed for as long as `idle` says. What is
-/// told of each first packet that is too large: its direction (0: from near to far), its size.
+/// told of each first packet that is too large: its direction (0: from near to far), its size, and what
+/// the link takes.
 pub(super) fn pump(
     near: &mut Apart,
     far: &mut Apart,
     ending: &Ending,
     idle: Option<Duration>,
-    too_large: &(dyn Fn(usize, usize) + Sync),
+    too_large: &(dyn Fn(usize, usize, usize) + Sync),
 ) -> ([Carried; 2], Ended) {
     let [forth, back] = &ending.bells;
     let (forth, back) = (
@@ -104,8 +105,8 @@ pub(super) fn pump(
         },
     );
     let (forth, back) = thread::scope(|scope| {
-        let back = scope.spawn(|| back.carry(ending, &|size| too_large(1, size)));
-        let forth = forth.carry(ending, &|size| too_large(0, size));
+        let back = scope.spawn(|| back.carry(ending, &|size, mtu| too_large(1, size, mtu)));
+        let forth = forth.carry(ending, &|size, mtu| too_large(0, size, mtu));
         (forth, back.join().unwrap_or_default())
     });
     let why = lock(&ending.why).unwrap_or(Ended::Stopped);
@@ -123,7 +124,7 @@ struct Way<'a> {
 }
 
 impl Way<'_> {
-    fn carry(self, ending: &Ending, too_large: &dyn Fn(usize)) -> Carried {
+    fn carry(self, ending: &Ending, too_large: &dyn Fn(usize, usize)) -> Carried {
         let Way {
             rx,
             tx,
@@ -161,7 +162,7 @@ impl Way<'_> {
                 }
                 Err(SendError::TooLarge) => {
                     if carried.too_large == 0 {
-                        too_large(packet.len());
+                        too_large(packet.len(), tx.mtu());
                     }
                     carried.too_large += 1;
                 }
