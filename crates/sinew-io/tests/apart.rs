@@ -10,12 +10,13 @@ use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
 use sinew::frame::Framing;
-use sinew::link::{RecvError, SendError};
+use sinew::frame::length::Width;
+use sinew::link::{RecvError, SendError, Tx};
 use sinew_io::apart::{self, Apart, Listener};
 use sinew_io::bytes::ByteLink;
 use sinew_io::endpoint::{Endpoint, Use};
 use sinew_io::open::serial;
-use sinew_io::threads;
+use sinew_io::{stream, threads};
 
 fn endpoint(text: &str) -> Endpoint {
     Endpoint::parse(text, Use::Batches).unwrap()
@@ -345,4 +346,35 @@ fn what_is_committed_leaves_although_a_place_is_in_hand() {
     let counted = Arc::new(Count::default());
     near.tx.arm(&counted.clone().into());
     assert_eq!(counted.0.load(Ordering::SeqCst), 1, "there is room");
+}
+
+#[test]
+fn each_flush_is_one_system_call_however_many_packets_it_sends() {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+    // Here one write is one message.
+    let kind = SocketType::SEQPACKET;
+    let (near, far) = socketpair(AddressFamily::UNIX, kind, SocketFlags::empty(), None).unwrap();
+    let (mut tx, _rx) = stream::link(near, Width::Two, 65_535).unwrap();
+    for (packet, flush) in [
+        (&b"0123456789"[..], true),
+        (b"a", false),
+        (b"bc", false),
+        (b"def", true),
+        // The buffer is full: this does not wait for the flush.
+        (&[7; 65_535], false),
+    ] {
+        tx.place(packet.len()).unwrap()[..packet.len()].copy_from_slice(packet);
+        tx.commit(packet.len()).unwrap();
+        if flush {
+            tx.flush();
+        }
+    }
+    let mut message = vec![0; 1 << 17];
+    let mut next = || {
+        let len = rustix::io::read(&far, &mut message).unwrap();
+        message[..len].to_vec()
+    };
+    assert_eq!(next(), b"\x0a\x000123456789");
+    assert_eq!(next(), b"\x01\0a\x02\0bc\x03\0def");
+    assert_eq!(next().len(), 65_537);
 }
