@@ -3,7 +3,7 @@
 //!
 //! The place is the buffer that is written to the socket, with room for the length before it.
 //! `commit` writes nothing while more fits in, `flush` writes what there is in one system call. What
-//! the socket does not take stays in its buffer, and leaves when it does; with [`DEPTH`] such
+//! the socket does not take stays in its buffer, and leaves when it does; with 4 such
 //! buffers the link is full. The receiving half reads as much as there is, and lends packets from
 //! where they have arrived.
 //!
