@@ -174,7 +174,8 @@ impl Rx for Boxed<dyn Receive + Send> {
 #[test]
 fn halves_apart_over_sockets() {
     let path = support::fresh_path("sock");
-    passes(apart("tcp:127.0.0.1:0", Use::Batches));
+    // Not over TCP: there the kernel takes megabytes of tiny packets before the link is full.
+    passes(apart(&format!("unix:{}", path.display()), Use::Batches));
     passes(apart(
         &format!("unix:{}?frame=len", path.display()),
         Use::Batches,
