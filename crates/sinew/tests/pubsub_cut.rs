@@ -156,3 +156,27 @@ fn declaration_that_was_cut_can_be_withdrawn() {
         ]
     );
 }
+
+#[test]
+fn it_is_not_left_lying_where_nobody_subscribes_any_more() {
+    let (mut one, mut other) = peers(64, 2);
+    let a = one.session.publisher("a".into(), blocking(true)).unwrap();
+    let b = one.session.publisher("b".into(), blocking(true)).unwrap();
+    let to_a = other.session.subscriber("a".into()).unwrap();
+    other.session.subscriber("b".into()).unwrap();
+    settle(&mut one, &mut other, NOW);
+    cut(&mut one, a, &[1; 500]);
+    other.session.withdraw_subscriber(to_a);
+    let mut became = Err(PutError::Cut);
+    for _ in 0..100 {
+        one.turn(NOW);
+        other.turn(NOW);
+        if became.is_err() {
+            became = one.session.put(&mut one.tx, a, &[1; 500], NOW);
+        }
+    }
+    assert_eq!(became, Ok(Put::Unheard));
+    whole(&mut one, &mut other, b, b"goes on");
+    settle(&mut one, &mut other, NOW);
+    assert_eq!(samples(&mut other), [("b".into(), b"goes on".to_vec())]);
+}

@@ -298,6 +298,11 @@ impl Out {
         Ok(())
     }
 
+    /// Whether only some fragments of a message have left.
+    pub(super) fn is_cut(&self) -> bool {
+        self.cut.is_some()
+    }
+
     /// Gives up the message of which only some fragments have left.
     pub(super) fn abandon(&mut self) {
         if let Some(cut) = &mut self.cut {

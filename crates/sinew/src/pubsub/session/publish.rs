@@ -270,10 +270,11 @@ impl<T: Tables> Session<T> {
         }
         let mut sent = Put::Sent;
         if T::LISTENS && self.known.told && !self.known.overflowed {
-            if self.tables.all().tables().hearers(&key) == 0 {
-                return Ok(Put::Unheard);
-            }
-            sent = Put::Heard;
+            sent = match self.tables.all().tables().hearers(&key) {
+                0 if !self.out.is_cut() => return Ok(Put::Unheard),
+                0 => Put::Unheard,
+                _ => Put::Heard,
+            };
         }
         let push = Push {
             key: WireExpr::text(key.as_str()),
@@ -317,7 +318,11 @@ impl<T: Tables> Session<T> {
         let publisher = slot.and_then(Option::as_ref).ok_or(PutError::NoSuch)?;
         let options = publisher.options;
         let sent = match publisher.known && !self.known.overflowed {
-            true if publisher.heard == 0 => return Ok(Put::Unheard),
+            true if publisher.heard == 0 => match self.out.is_cut() {
+                // It may be the rest of this one that the other side waits for.
+                true => Put::Unheard,
+                false => return Ok(Put::Unheard),
+            },
             true => Put::Heard,
             false => Put::Sent,
         };
