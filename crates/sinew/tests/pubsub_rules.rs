@@ -666,3 +666,71 @@ fn mark_that_gives_a_message_up_is_taken_and_signs_of_life_come_between_fragment
     let answer = asked().node.session.state();
     assert_eq!(answer, State::Open);
 }
+
+#[test]
+fn sample_that_was_on_its_way_to_a_withdrawn_subscriber_is_not_given_to_the_next() {
+    let mut hand = Hand::asked(
+        config(),
+        Fixed::<0, 1, 0, 0, 8, 0, String>::new(),
+        1024,
+        ROUTER,
+    );
+    let mut numbers = Vec::new();
+    for at in 0..5 {
+        let key = format!("key/{at}");
+        let sub = hand.node.session.subscriber(key.clone()).unwrap();
+        hand.turn();
+        let said = hand.said().concat();
+        // DECLARE, KEY, its number.
+        let number = u16::from(said[2]);
+        assert_eq!(said[..2], [0x1e, 0x20], "{said:02x?}");
+        for &old in &numbers {
+            let late = Push::put(WireExpr::declared(old, false), b"late");
+            hand.frame(|w| late.encode(w));
+        }
+        assert_eq!(hand.node.take(), []);
+        let new = Push::put(WireExpr::declared(number, false), b"new");
+        hand.frame(|w| new.encode(w));
+        assert_eq!(hand.node.take(), [sample(sub, &key, b"new")]);
+        numbers.push(number);
+        hand.node.session.withdraw_subscriber(sub);
+        hand.turn();
+        hand.sent();
+    }
+    assert_eq!(hand.node.session.stats().unknown_key, 1 + 2 + 3 + 4);
+}
+
+#[test]
+fn what_was_declared_is_said_again_on_links_that_lose_and_changes_nothing_there() {
+    let mut config = config();
+    config.resend = 20_000;
+    let mut one = new_node(config, 1024, 16);
+    let mut other = new_node(Config::peer(zid("other")), 1024, 16);
+    join(&mut one, &mut other, NOW);
+    let lamp = other
+        .session
+        .publisher("a".into(), PublisherOptions::DEFAULT);
+    let lamp = lamp.unwrap();
+    settle(&mut one, &mut other, NOW);
+    let sub = one.session.subscriber("a".into()).unwrap();
+    one.turn(NOW);
+    other.rx.borrow_mut().packets.clear();
+    assert_eq!(
+        other.session.put(&mut other.tx, lamp, b"on", NOW),
+        Ok(Put::Unheard)
+    );
+    other.take();
+    let later = one.session.deadline();
+    assert!(later < NOW.after(Duration::from_secs(3)));
+    settle(&mut one, &mut other, later);
+    assert_eq!(other.take(), [Told::Heard]);
+    assert_eq!(
+        other.session.put(&mut other.tx, lamp, b"on", later),
+        Ok(Put::Heard)
+    );
+    settle(&mut one, &mut other, later);
+    assert_eq!(one.take().pop(), Some(sample(sub, "a", b"on")));
+    let later = one.session.deadline();
+    settle(&mut one, &mut other, later);
+    assert_eq!(other.take(), []);
+}

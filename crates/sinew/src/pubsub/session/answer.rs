@@ -10,7 +10,7 @@ use crate::time::Instant;
 use super::agreed::Channel;
 use super::event::{Event, Step};
 use super::out::{How, Refused};
-use super::own::{MOST, Owes, Sort, number, parts};
+use super::own::{self, Numbered, Owes, Sort, parts};
 use super::publish::{DeclareError, PutError};
 use super::receive::Cx;
 use super::stats::count;
@@ -23,6 +23,13 @@ pub struct Queryable<K> {
     pub(super) key: K,
     pub(super) complete: bool,
     pub(super) owes: Owes,
+    pub(super) number: u16,
+}
+
+impl<K> Numbered for Queryable<K> {
+    fn number(&self) -> u16 {
+        self.number
+    }
 }
 
 /// A queryable as the application holds it.
@@ -73,16 +80,17 @@ impl<T: Tables> Session<T> {
     /// told of it by [`Session::poll`], again after every reconnect.
     pub fn queryable(&mut self, key: T::Key, complete: bool) -> Result<QueryableId, DeclareError> {
         KeyExpr::new(key.as_ref()).map_err(DeclareError::Key)?;
-        let slots = self.tables.all().queryables.iter_mut().take(MOST);
-        let mut free = slots.enumerate().filter(|(_, slot)| slot.is_none());
-        let (index, slot) = free.next().ok_or(DeclareError::NoRoom)?;
+        let slots = self.tables.all().queryables;
+        let free = own::free(slots, Sort::Queryable, self.withdrawn);
+        let (index, number, slot) = free.ok_or(DeclareError::NoRoom)?;
         *slot = Some(Queryable {
             key,
             complete,
             owes: Owes::Key,
+            number,
         });
         self.owed = true;
-        Ok(QueryableId(index as u16))
+        Ok(QueryableId(index))
     }
 
     /// Ends a queryable. What it has not finished is finished by time.
@@ -145,7 +153,6 @@ impl<T: Tables> Session<T> {
         let mut open = self.tables.all().requests.iter().flatten();
         let open = open.find(|open| open.id == request.id);
         let qos = open.ok_or(PutError::NoSuch)?.qos;
-        let own = number(Sort::Queryable, usize::from(request.queryable));
         let how = self.answering(qos);
         let queryable = self
             .tables
@@ -153,6 +160,7 @@ impl<T: Tables> Session<T> {
             .queryables
             .get(usize::from(request.queryable));
         let queryable = queryable.and_then(Option::as_ref).ok_or(PutError::NoSuch)?;
+        let own = queryable.number;
         let (prefix, suffix) = parts(Sort::Queryable, queryable.key.as_ref());
         let key = match key {
             Some(key) => WireExpr::text(key.as_str()),

@@ -15,7 +15,8 @@ use super::agreed::Agreed;
 use super::event::{Event, Step};
 use super::foreign::{Kind, find, text};
 use super::out::{How, Out, Refused};
-use super::own::{Owes, Sort, number, of_number, parts};
+use super::own::{Numbered, Owes, Sort, parts};
+use super::publish::Publisher;
 use super::receive::Cx;
 use super::stats::count;
 use super::{Session, Tables};
@@ -48,6 +49,7 @@ struct Teller<'a, X: ?Sized> {
     tx: &'a mut X,
     agreed: &'a Agreed,
     now: Instant,
+    withdrawn: &'a mut u16,
 }
 
 impl<X: Tx + ?Sized> Teller<'_, X> {
@@ -70,21 +72,21 @@ impl<X: Tx + ?Sized> Teller<'_, X> {
     }
 
     /// Declares the keys of those entries that have not been told of.
-    fn keys<E>(
+    fn keys<E: Numbered>(
         &mut self,
         sort: Sort,
         entries: &mut [Option<E>],
         of: impl Fn(&mut E) -> (&str, &mut Owes),
     ) -> Result<(), Refused> {
-        for (index, entry) in entries.iter_mut().enumerate() {
-            let Some(entry) = entry else { continue };
+        for entry in entries.iter_mut().flatten() {
+            let id = entry.number();
             let (key, owes) = of(entry);
             if *owes != Owes::Key {
                 continue;
             }
             let prefix = parts(sort, key).0;
             if !prefix.is_empty() {
-                let (id, key) = (number(sort, index), WireExpr::text(prefix));
+                let key = WireExpr::text(prefix);
                 self.declare(None, Declaration::Key { id, key })?;
             }
             *owes = Owes::Thing;
@@ -93,18 +95,18 @@ impl<X: Tx + ?Sized> Teller<'_, X> {
     }
 
     /// Declares those entries whose keys the peer knows.
-    fn things<E>(
+    fn things<E: Numbered>(
         &mut self,
         kind: EntityKind,
         sort: Sort,
         entries: &mut [Option<E>],
         of: impl Fn(&mut E) -> (&str, &mut Owes, u32),
     ) -> Result<(), Refused> {
-        for (index, entry) in entries.iter_mut().enumerate() {
-            let Some(entry) = entry else { continue };
+        for entry in entries.iter_mut().flatten() {
+            let id = entry.number();
             let (key, owes, info) = of(entry);
             if *owes == Owes::Thing {
-                self.thing(None, kind, sort, index, key, info)?;
+                self.thing(None, kind, sort, id, key, info)?;
                 *owes = Owes::Nothing;
             }
         }
@@ -116,11 +118,10 @@ impl<X: Tx + ?Sized> Teller<'_, X> {
         interest: Option<u32>,
         kind: EntityKind,
         sort: Sort,
-        index: usize,
+        id: u16,
         key: &str,
         info: u32,
     ) -> Result<(), Refused> {
-        let id = number(sort, index);
         let (prefix, suffix) = parts(sort, key);
         let key = WireExpr {
             scope: if prefix.is_empty() { 0 } else { id },
@@ -138,20 +139,20 @@ impl<X: Tx + ?Sized> Teller<'_, X> {
     }
 
     /// Takes back those entries that have ended.
-    fn withdrawals<E>(
+    fn withdrawals<E: Numbered>(
         &mut self,
         kind: Option<EntityKind>,
         sort: Sort,
         entries: &mut [Option<E>],
         of: impl Fn(&mut E) -> (&str, &mut Owes, bool),
     ) -> Result<(), Refused> {
-        for (index, slot) in entries.iter_mut().enumerate() {
+        for slot in entries {
             let Some(entry) = slot else { continue };
+            let id = entry.number();
             let (key, owes, interested) = of(entry);
             if *owes != Owes::Withdrawal {
                 continue;
             }
-            let id = number(sort, index);
             if let Some(kind) = kind {
                 let (id, key) = (u32::from(id), None);
                 self.declare(None, Declaration::NoEntity { kind, id, key })?;
@@ -166,12 +167,33 @@ impl<X: Tx + ?Sized> Teller<'_, X> {
                 self.declare(None, Declaration::NoKey { id })?;
             }
             *slot = None;
+            *self.withdrawn = self.withdrawn.wrapping_add(1);
         }
         Ok(())
     }
 }
 
+/// What was said may have been lost.
+fn again<E>(entries: &mut [Option<E>], owes: impl Fn(&mut E) -> &mut Owes) {
+    for entry in entries.iter_mut().flatten() {
+        match owes(entry) {
+            Owes::Withdrawal => {}
+            owes => *owes = Owes::Key,
+        }
+    }
+}
+
 impl<T: Tables> Session<T> {
+    /// Lets everything be declared once more: who has heard of it takes no notice.
+    pub(super) fn declare_again(&mut self) {
+        let all = self.tables.all();
+        again(all.publishers, |entry| &mut entry.owes);
+        again(all.subscribers, |entry| &mut entry.owes);
+        again(all.queryables, |entry| &mut entry.owes);
+        self.owed = true;
+        self.said_all = false;
+    }
+
     /// Sends what is owed, as far as there are places.
     pub(super) fn declare<X: Tx + ?Sized>(
         &mut self,
@@ -187,6 +209,7 @@ impl<T: Tables> Session<T> {
             tx,
             agreed: &self.agreed,
             now,
+            withdrawn: &mut self.withdrawn,
         };
         teller.keys(Sort::Publisher, all.publishers, |e| {
             (e.key.as_ref(), &mut e.owes)
@@ -217,14 +240,13 @@ impl<T: Tables> Session<T> {
                 |e| (e.key.as_ref(), &mut e.owes, u32::from(e.complete)),
             )?;
         }
-        for (index, publisher) in all.publishers.iter_mut().enumerate() {
-            let Some(publisher) = publisher else { continue };
+        for publisher in all.publishers.iter_mut().flatten() {
             if publisher.owes != Owes::Thing {
                 continue;
             }
             // A peer tells by itself who subscribes there.
             if T::LISTENS && publisher.options.filter && routed {
-                let id = number(Sort::Publisher, index);
+                let id = publisher.number;
                 let interest = Interest {
                     id: u32::from(id),
                     current: true,
@@ -338,7 +360,7 @@ impl Asked<'_> {
 impl<X: Tx + ?Sized> Teller<'_, X> {
     /// Tells those entries that the peer is interested in; with AGGREGATE one, on its own key, which
     /// is what Zenoh-Pico's publishers wait for.
-    fn answer<E>(
+    fn answer<E: Numbered>(
         &mut self,
         asked: &mut Asked<'_>,
         kind: EntityKind,
@@ -347,14 +369,14 @@ impl<X: Tx + ?Sized> Teller<'_, X> {
         of: impl Fn(&E) -> (&str, Owes, u32),
     ) -> Result<(), Refused> {
         for (index, entry) in entries.iter().enumerate().skip(asked.from()) {
-            let Some((key, owes, info)) = entry.as_ref().map(&of) else {
-                continue;
-            };
+            let Some(entry) = entry else { continue };
+            let id = entry.number();
+            let (key, owes, info) = of(entry);
             if owes != Owes::Nothing || !asked.is_in(key) {
                 continue;
             }
             if asked.options & Interest::AGGREGATE != 0 && !asked.key.is_empty() {
-                let id = u32::from(number(sort, index));
+                let id = u32::from(id);
                 let key = WireExpr::text(asked.key);
                 let declaration = Declaration::Entity {
                     kind,
@@ -365,7 +387,7 @@ impl<X: Tx + ?Sized> Teller<'_, X> {
                 self.declare(Some(asked.id), declaration)?;
                 break;
             }
-            self.thing(Some(asked.id), kind, sort, index, key, info)?;
+            self.thing(Some(asked.id), kind, sort, id, key, info)?;
             asked.told(index.saturating_add(1));
         }
         asked.told(entries.len());
@@ -415,6 +437,9 @@ impl<'s, K: AsRef<str>> Cx<'s, K> {
 
     /// Enters a key or a subscriber. Whether who is heard has changed.
     fn entered(&mut self, kind: Kind, id: u32, key: &WireExpr<'_>) -> bool {
+        if self.is_known(kind, id, key) {
+            return false;
+        }
         let changed = self.gone(kind, id);
         match self.enter(kind, id, key) {
             // It can be for any key.
@@ -423,6 +448,20 @@ impl<'s, K: AsRef<str>> Cx<'s, K> {
             }
             entered => entered.unwrap_or(false) || changed,
         }
+    }
+
+    /// Whether it says what was said before.
+    fn is_known(&mut self, kind: Kind, id: u32, key: &WireExpr<'_>) -> bool {
+        let scratch = core::mem::take(&mut self.all.key);
+        let tables = self.all.tables();
+        let known = find(tables.foreign, id, |found| found == kind).is_some_and(|index| {
+            let before = tables.foreign.get(index).and_then(Option::as_ref);
+            let len = before.map_or(0, |entry| entry.len);
+            let before = text(tables.keys, tables.foreign.len(), index, len);
+            tables.copy(key, scratch, self.stats) == Some(before)
+        });
+        self.all.key = scratch;
+        known
     }
 
     /// Enters it, and says whether who is heard has changed. `None`, and counted: it cannot be known.
@@ -479,19 +518,16 @@ impl<'s, K: AsRef<str>> Cx<'s, K> {
     fn said_all(&mut self, interest: Option<u32>) -> bool {
         match interest {
             Some(UNASKED) => {
-                self.known.told = true;
+                let mut changed = !core::mem::replace(&mut self.known.told, true);
                 for publisher in self.all.publishers.iter_mut().flatten() {
-                    publisher.known = true;
+                    changed |= !core::mem::replace(&mut publisher.known, true);
                 }
-                true
+                changed
             }
             Some(id) => {
-                let of = u16::try_from(id).ok().and_then(of_number);
-                let Some((Sort::Publisher, index)) = of else {
-                    return false;
-                };
-                let slot = self.all.publishers.get_mut(index).and_then(Option::as_mut);
-                slot.map(|publisher| publisher.known = true).is_some()
+                let is = |publisher: &&mut Publisher<K>| u32::from(publisher.number) == id;
+                let found = self.all.publishers.iter_mut().flatten().find(is);
+                found.is_some_and(|publisher| !core::mem::replace(&mut publisher.known, true))
             }
             None => false,
         }

@@ -4,7 +4,7 @@ use crate::pubsub::codec::WireExpr;
 use crate::pubsub::keyexpr::KeyExpr;
 
 use super::copy;
-use super::own::{Sort, of_number, parts};
+use super::own::{self, Sort, parts};
 use super::stats::{Stats, count};
 use super::tables::{All, Shared};
 
@@ -130,13 +130,13 @@ impl<'t, K: AsRef<str>> Shared<'t, K> {
             let len = self.foreign.get(index)?.as_ref()?.len;
             return Some(text(self.keys, self.foreign.len(), index, len));
         }
-        let (sort, index) = of_number(key.scope)?;
-        let own = match sort {
-            Sort::Publisher => self.publishers.get(index)?.as_ref()?.key.as_ref(),
-            Sort::Subscriber => self.subscribers.get(index)?.as_ref()?.key.as_ref(),
-            Sort::Queryable => self.queryables.get(index)?.as_ref()?.key.as_ref(),
+        let sort = own::sort_of(key.scope);
+        let key = match sort {
+            Sort::Publisher => own::find(self.publishers, key.scope)?.key.as_ref(),
+            Sort::Subscriber => own::find(self.subscribers, key.scope)?.key.as_ref(),
+            Sort::Queryable => own::find(self.queryables, key.scope)?.key.as_ref(),
         };
-        Some(parts(sort, own).0)
+        Some(parts(sort, key).0)
     }
 
     /// The whole key of a message: it borrows from the message or from the tables, or is put

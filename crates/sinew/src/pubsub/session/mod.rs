@@ -80,7 +80,7 @@ pub struct Config {
     /// How long a handshake may take, in microseconds.
     pub patience: u64,
     /// On links that lose: how long to wait for an answer of the handshake before it is asked again, in
-    /// microseconds. 0: never.
+    /// microseconds. What is declared is said again there with each sign of life. 0: never.
     pub resend: u64,
     /// Any number that differs from start to start.
     pub seed: u32,
@@ -161,7 +161,7 @@ pub struct Session<T: Tables> {
     incoming: Incoming,
     /// When something arrived last.
     heard: Instant,
-    /// When the handshake is asked for again.
+    /// When the handshake is asked for again, or declarations are said again.
     retry: Instant,
     /// When the handshake has taken too long.
     give_up: Instant,
@@ -173,6 +173,8 @@ pub struct Session<T: Tables> {
     /// The packet in hand cannot be read further.
     broken: Option<Closed>,
     last_query: u32,
+    /// How many of one's own entries were withdrawn; wraps.
+    withdrawn: u16,
     /// [`Config::batching`] in microseconds.
     batching: u64,
     stats: Stats,
@@ -202,6 +204,7 @@ impl<T: Tables> Session<T> {
             },
             broken: None,
             last_query: 0,
+            withdrawn: 0,
             batching: micros(config.batching),
             stats: Stats::ZERO,
         }
@@ -294,7 +297,7 @@ impl<T: Tables> Session<T> {
                 let batch = self.out.since().after_micros(self.batching);
                 let sign = self.out.left.after_micros(self.silence());
                 let lease = self.heard.after_micros(self.agreed.lease);
-                deadline.min(batch).min(sign).min(lease)
+                deadline.min(batch).min(sign).min(lease).min(self.retry)
             }
         }
     }
@@ -348,6 +351,10 @@ impl<T: Tables> Session<T> {
                     return Ok(Some(Closed::Expired));
                 }
                 self.out.settle(tx, &self.agreed, now)?;
+                if self.retry <= now {
+                    self.retry = now.after_micros(self.silence());
+                    self.declare_again();
+                }
                 if self.owed {
                     self.declare(tx, now)?;
                     self.out.flush(tx, &self.agreed, now)?;
@@ -392,6 +399,10 @@ impl<T: Tables> Session<T> {
         self.heard = now;
         self.owed = true;
         self.said_all = false;
+        self.retry = match self.config.resend {
+            0 => Instant::FAR,
+            _ => now.after_micros(self.silence()),
+        };
         stats::count(&mut self.stats.opened);
         Event::Opened
     }

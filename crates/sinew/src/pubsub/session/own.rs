@@ -23,23 +23,54 @@ pub(super) enum Sort {
     Queryable,
 }
 
-/// The number of a thing on the wire: of its key, of itself, and of its interest. They never
-/// change, so a peer that is met again is told the same ones.
-pub(super) const fn number(sort: Sort, index: usize) -> u16 {
-    (index as u16).wrapping_mul(3).wrapping_add(1 + sort as u16)
+/// What has a number on the wire: of its key, of itself, and of its interest. It never changes, so a
+/// peer that is met again is told the same one; and it comes again late, so that what was on its way
+/// when a thing was withdrawn, or lost on its way, is not taken for something of the next.
+pub(super) trait Numbered {
+    fn number(&self) -> u16;
 }
 
-/// The opposite of [`number`].
-pub(super) const fn of_number(number: u16) -> Option<(Sort, usize)> {
-    let Some(from_zero) = number.checked_sub(1) else {
-        return None;
-    };
-    let sort = match from_zero % 3 {
-        0 => Sort::Publisher,
-        1 => Sort::Subscriber,
+/// A free slot, and the number of what comes there: of this sort, after so many were withdrawn.
+pub(super) fn free<E: Numbered>(
+    entries: &mut [Option<E>],
+    sort: Sort,
+    withdrawn: u16,
+) -> Option<(u16, u16, &mut Option<E>)> {
+    let slots = entries.len().min(MOST);
+    let index = entries.iter().take(slots).position(Option::is_none)?;
+    let turns = MOST.checked_div(slots)?;
+    let mut number = 0;
+    for turn in 0..turns {
+        let turn = turn
+            .wrapping_add(usize::from(withdrawn))
+            .checked_rem(turns)?;
+        number = (index + turn * slots) as u16 * 3 + 1 + sort as u16;
+        // Only where the table has grown.
+        if find(entries, number).is_none() {
+            break;
+        }
+    }
+    Some((index as u16, number, entries.get_mut(index)?))
+}
+
+/// The entry with this number, where it is of this sort.
+pub(super) fn find<E: Numbered>(entries: &[Option<E>], number: u16) -> Option<&E> {
+    let is = |entry: &&E| entry.number() == number;
+    let slots = entries.len().min(MOST);
+    let hint = usize::from(number.checked_sub(1)? / 3).checked_rem(slots)?;
+    let hinted = entries.get(hint).and_then(Option::as_ref);
+    hinted
+        .filter(is)
+        .or_else(|| entries.iter().flatten().find(is))
+}
+
+/// Of which sort a number is.
+pub(super) const fn sort_of(number: u16) -> Sort {
+    match number % 3 {
+        1 => Sort::Publisher,
+        2 => Sort::Subscriber,
         _ => Sort::Queryable,
-    };
-    Some((sort, (from_zero / 3) as usize))
+    }
 }
 
 /// More entries than the numbers can tell apart.

@@ -7,7 +7,7 @@ use crate::time::Instant;
 
 use super::agreed::Channel;
 use super::out::{How, Refused};
-use super::own::{MOST, Owes, Sort, number};
+use super::own::{self, Numbered, Owes, Sort};
 use super::stats::count;
 use super::{Phase, Session, Tables};
 
@@ -46,10 +46,17 @@ pub struct Publisher<K> {
     pub(super) key: K,
     pub(super) options: PublisherOptions,
     pub(super) owes: Owes,
+    pub(super) number: u16,
     /// Subscribers of the peer that take its samples.
     pub(super) heard: u16,
     /// The peer has said who subscribes.
     pub(super) known: bool,
+}
+
+impl<K> Numbered for Publisher<K> {
+    fn number(&self) -> u16 {
+        self.number
+    }
 }
 
 /// A publisher as the application holds it.
@@ -162,18 +169,18 @@ impl<T: Tables> Session<T> {
         if T::LISTENS {
             heard = all.tables().hearers(&expr);
         }
-        let free = |(_, slot): &(usize, &mut Option<_>)| slot.is_none();
-        let slots = all.publishers.iter_mut().take(MOST);
-        let (index, slot) = slots.enumerate().find(free).ok_or(DeclareError::NoRoom)?;
+        let free = own::free(all.publishers, Sort::Publisher, self.withdrawn);
+        let (index, number, slot) = free.ok_or(DeclareError::NoRoom)?;
         *slot = Some(Publisher {
             key,
             options,
             owes: Owes::Key,
+            number,
             heard,
             known: self.known.told,
         });
         self.owed = true;
-        Ok(PublisherId(index as u16))
+        Ok(PublisherId(index))
     }
 
     /// Ends a publisher.
@@ -326,7 +333,7 @@ impl<T: Tables> Session<T> {
             true => Put::Heard,
             false => Put::Sent,
         };
-        let key = WireExpr::declared(number(Sort::Publisher, usize::from(id.0)), true);
+        let key = WireExpr::declared(publisher.number, true);
         let how = options.how(self.batching, whole);
         let result = self.out.send(tx, &self.agreed, how, now, |writer| {
             message(key, options.qos, writer);

@@ -4,7 +4,7 @@ use crate::pubsub::codec::{Body, Push, Qos};
 use crate::pubsub::keyexpr::KeyExpr;
 
 use super::event::{Event, Step};
-use super::own::{MOST, Owes};
+use super::own::{self, Numbered, Owes, Sort};
 use super::publish::DeclareError;
 use super::receive::Cx;
 use super::stats::count;
@@ -15,6 +15,13 @@ use super::{Session, Tables};
 pub struct Subscriber<K> {
     pub(super) key: K,
     pub(super) owes: Owes,
+    pub(super) number: u16,
+}
+
+impl<K> Numbered for Subscriber<K> {
+    fn number(&self) -> u16 {
+        self.number
+    }
 }
 
 /// A subscriber as the application holds it.
@@ -46,13 +53,16 @@ impl<T: Tables> Session<T> {
     /// reconnect.
     pub fn subscriber(&mut self, key: T::Key) -> Result<SubscriberId, DeclareError> {
         KeyExpr::new(key.as_ref()).map_err(DeclareError::Key)?;
-        let slots = self.tables.all().subscribers.iter_mut().take(MOST);
-        let mut free = slots.enumerate().filter(|(_, slot)| slot.is_none());
-        let (index, slot) = free.next().ok_or(DeclareError::NoRoom)?;
-        let owes = Owes::Key;
-        *slot = Some(Subscriber { key, owes });
+        let slots = self.tables.all().subscribers;
+        let free = own::free(slots, Sort::Subscriber, self.withdrawn);
+        let (index, number, slot) = free.ok_or(DeclareError::NoRoom)?;
+        *slot = Some(Subscriber {
+            key,
+            owes: Owes::Key,
+            number,
+        });
         self.owed = true;
-        Ok(SubscriberId(index as u16))
+        Ok(SubscriberId(index))
     }
 
     /// Ends a subscriber. What is on its way is not delivered any more.
