@@ -734,3 +734,25 @@ fn what_was_declared_is_said_again_on_links_that_lose_and_changes_nothing_there(
     settle(&mut one, &mut other, later);
     assert_eq!(other.take(), []);
 }
+
+#[test]
+fn frame_of_an_earlier_session_does_not_make_all_others_old() {
+    for stray in [0x0400_0000, 0x0c00_0000] {
+        let mut hand = asking();
+        let sub = hand.node.session.subscriber("a".into()).unwrap();
+        hand.frame(|w| put("a", b"on").encode(w));
+        let sn = std::mem::replace(&mut hand.sn, [stray; 2]);
+        hand.frame(|w| put("a", b"of before").encode(w));
+        hand.sn = sn;
+        hand.frame(|w| put("a", b"on").encode(w));
+        let on = sample(sub, "a", b"on");
+        assert_eq!(hand.node.take(), [on.clone(), on.clone()]);
+        assert_eq!(hand.node.session.stats().missed_reliable, 0);
+        // Where that is where the others are from then on, only one is lost.
+        hand.sn = [stray; 2];
+        for _ in 0..3 {
+            hand.frame(|w| put("a", b"on").encode(w));
+        }
+        assert_eq!(hand.node.take(), [on.clone(), on.clone()]);
+    }
+}

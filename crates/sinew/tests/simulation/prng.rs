@@ -1,5 +1,6 @@
 //! A small generator of numbers (SplitMix64): the same on every machine, for ever.
 
+#[derive(Debug)]
 pub struct Prng(u64);
 
 impl Prng {

@@ -85,7 +85,7 @@ pub enum Told {
 }
 
 impl Told {
-    fn of(event: &Event<'_>) -> Told {
+    pub fn of(event: &Event<'_>) -> Told {
         use sinew::pubsub::codec::Reply;
         match event {
             Event::Opened => Told::Opened,

@@ -18,10 +18,18 @@ pub(super) struct Incoming {
     pub entity: usize,
     /// The message in hand has been counted.
     pub counted: bool,
-    /// The next sequence number of each channel.
+    /// The next sequence number of each channel, the reliable one first.
     sn: [u32; 2],
+    /// The number that follows the last one that was ignored.
+    doubted: [u32; 2],
     pub assembly: Assembly,
 }
+
+/// No frame has this number.
+const NONE: u32 = u32::MAX;
+
+/// Numbers that are further apart are not of the same second.
+const FAR: u32 = 1 << 16;
 
 /// What is known of the fragments of a channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -57,6 +65,7 @@ impl Incoming {
             entity: 0,
             counted: false,
             sn: [0; 2],
+            doubted: [NONE; 2],
             assembly: Assembly {
                 len: 0,
                 going: None,
@@ -69,6 +78,7 @@ impl Incoming {
     /// Begins anew with a peer whose first frames have this number.
     pub(super) fn reset(&mut self, sn: u32) {
         self.sn = [sn; 2];
+        self.doubted = [NONE; 2];
         self.frame = None;
         self.entity = 0;
         self.counted = false;
@@ -113,23 +123,34 @@ impl Incoming {
         if sn > agreed.mask {
             return None;
         }
-        let [of_reliable, of_best_effort] = &mut self.sn;
-        let (next, missed) = if reliable {
-            (of_reliable, &mut stats.missed_reliable)
-        } else {
-            (of_best_effort, &mut stats.missed_best_effort)
+        let row = usize::from(!reliable);
+        let (next, doubted) = match (self.sn.get_mut(row), self.doubted.get_mut(row)) {
+            (Some(next), Some(doubted)) => (next, doubted),
+            _ => return None,
         };
         let gap = sn.wrapping_sub(*next) & agreed.mask;
-        if gap >= agreed.mask >> 1 {
+        let behind = next.wrapping_sub(sn) & agreed.mask;
+        let after = sn.wrapping_add(1) & agreed.mask;
+        let old = gap >= agreed.mask >> 1;
+        // What is far from all others may be of an earlier session of the same link. Taken at once, it
+        // would make all that is to come old; so the next one must follow it.
+        if old && behind <= FAR || gap.min(behind) > FAR && *doubted != sn {
+            *doubted = after;
             count(&mut stats.old);
             return Some(false);
         }
-        count_many(missed, gap);
+        *next = after;
         if gap > 0 {
             count(&mut stats.gaps);
             self.assembly.missed(reliable, stats);
         }
-        *next = sn.wrapping_add(1) & agreed.mask;
+        if !old {
+            let missed = match reliable {
+                true => &mut stats.missed_reliable,
+                false => &mut stats.missed_best_effort,
+            };
+            count_many(missed, gap);
+        }
         Some(true)
     }
 }

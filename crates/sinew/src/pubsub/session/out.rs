@@ -298,9 +298,11 @@ impl Out {
         Ok(())
     }
 
-    /// Whether only some fragments of a message have left.
-    pub(super) fn is_cut(&self) -> bool {
-        self.cut.is_some()
+    /// Gives this message up, if it is the one of which only some fragments have left.
+    pub(super) fn abandon_this(&mut self, message: &mut dyn FnMut(&mut Writer<'_>)) {
+        if let Some(cut) = &mut self.cut {
+            cut.given_up |= known(message) == (cut.total, cut.head);
+        }
     }
 
     /// Gives up the message of which only some fragments have left.

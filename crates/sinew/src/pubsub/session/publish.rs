@@ -275,19 +275,19 @@ impl<T: Tables> Session<T> {
         if self.phase != Phase::Open {
             return Err(PutError::NotOpen);
         }
-        let mut sent = Put::Sent;
-        if T::LISTENS && self.known.told && !self.known.overflowed {
-            sent = match self.tables.all().tables().hearers(&key) {
-                0 if !self.out.is_cut() => return Ok(Put::Unheard),
-                0 => Put::Unheard,
-                _ => Put::Heard,
-            };
-        }
         let push = Push {
             key: WireExpr::text(key.as_str()),
             qos: options.qos,
             body: *body,
         };
+        let mut sent = Put::Sent;
+        if T::LISTENS && self.known.told && !self.known.overflowed {
+            if self.tables.all().tables().hearers(&key) == 0 {
+                self.out.abandon_this(&mut |writer| push.encode(writer));
+                return Ok(Put::Unheard);
+            }
+            sent = Put::Heard;
+        }
         let how = options.how(self.batching, false);
         let result = self
             .out
@@ -325,11 +325,12 @@ impl<T: Tables> Session<T> {
         let publisher = slot.and_then(Option::as_ref).ok_or(PutError::NoSuch)?;
         let options = publisher.options;
         let sent = match publisher.known && !self.known.overflowed {
-            true if publisher.heard == 0 => match self.out.is_cut() {
-                // It may be the rest of this one that the other side waits for.
-                true => Put::Unheard,
-                false => return Ok(Put::Unheard),
-            },
+            true if publisher.heard == 0 => {
+                let key = WireExpr::declared(publisher.number, true);
+                self.out
+                    .abandon_this(&mut |writer| message(key, options.qos, writer));
+                return Ok(Put::Unheard);
+            }
             true => Put::Heard,
             false => Put::Sent,
         };
