@@ -8,7 +8,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 
 FUZZ_RUNS ?= 1000000
-FUZZ_TARGETS := hdlc packet server client observer domain keyexpr zenoh
+FUZZ_TARGETS := hdlc packet server client observer domain keyexpr zenoh session
 NO_STD_TARGETS := thumbv6m-none-eabi thumbv7em-none-eabi riscv32imac-unknown-none-elf
 
 menu: ##

@@ -23,6 +23,7 @@ mod observer;
 mod packet;
 mod script;
 mod server;
+mod session;
 mod zenoh;
 
 pub use client::client;
@@ -32,6 +33,7 @@ pub use keyexpr::keyexpr;
 pub use observer::observer;
 pub use packet::packet;
 pub use server::server;
+pub use session::session;
 pub use zenoh::zenoh;
 
 #[cfg(fuzzing)]
