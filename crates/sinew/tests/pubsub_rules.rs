@@ -733,6 +733,17 @@ fn what_was_declared_is_said_again_on_links_that_lose_and_changes_nothing_there(
     let later = one.session.deadline();
     settle(&mut one, &mut other, later);
     assert_eq!(other.take(), []);
+    // What is withdrawn before it is said again is withdrawn there.
+    let later = one.session.deadline();
+    one.tx.room = 0;
+    one.turn(later);
+    one.session.withdraw_subscriber(sub);
+    one.tx.room = 16;
+    settle(&mut one, &mut other, later);
+    assert_eq!(
+        other.session.put(&mut other.tx, lamp, b"on", later),
+        Ok(Put::Unheard)
+    );
 }
 
 #[test]

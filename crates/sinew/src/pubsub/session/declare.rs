@@ -81,7 +81,7 @@ impl<X: Tx + ?Sized> Teller<'_, X> {
         for entry in entries.iter_mut().flatten() {
             let id = entry.number();
             let (key, owes) = of(entry);
-            if *owes != Owes::Key {
+            if !matches!(owes, Owes::Key | Owes::Again) {
                 continue;
             }
             let prefix = parts(sort, key).0;
@@ -177,8 +177,8 @@ impl<X: Tx + ?Sized> Teller<'_, X> {
 fn again<E>(entries: &mut [Option<E>], owes: impl Fn(&mut E) -> &mut Owes) {
     for entry in entries.iter_mut().flatten() {
         match owes(entry) {
-            Owes::Withdrawal => {}
-            owes => *owes = Owes::Key,
+            owes @ (Owes::Thing | Owes::Nothing) => *owes = Owes::Again,
+            Owes::Key | Owes::Again | Owes::Withdrawal => {}
         }
     }
 }

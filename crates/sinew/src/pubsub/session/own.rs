@@ -7,6 +7,8 @@ use crate::pubsub::keyexpr::KeyExpr;
 pub(super) enum Owes {
     /// The key, and then the thing itself.
     Key,
+    /// The same once more, where what was said may have been lost.
+    Again,
     /// The thing: a subscriber, a queryable, the interest of a publisher.
     Thing,
     /// Nothing.

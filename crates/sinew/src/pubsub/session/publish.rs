@@ -353,7 +353,9 @@ impl<T: Tables> Session<T> {
     ) -> Result<(), PutError> {
         let said = self.declare(tx, now);
         match self.tables.all().publishers.get(usize::from(id.0)) {
-            Some(Some(publisher)) if publisher.owes == Owes::Nothing => Ok(()),
+            Some(Some(publisher)) if !matches!(publisher.owes, Owes::Key | Owes::Withdrawal) => {
+                Ok(())
+            }
             _ => Ok(said?),
         }
     }
