@@ -17,6 +17,7 @@ use sinew::time::Instant;
 
 use super::query::Mailbox;
 use super::tables::Host;
+use crate::connect_error::ConnectError;
 use crate::link::Traffic;
 use crate::{Clock, lock};
 
@@ -62,8 +63,8 @@ pub struct Status {
 /// Why there is no session.
 #[derive(Clone, Debug)]
 pub enum Trouble {
-    /// The link could not be opened, in words.
-    Link(String),
+    /// The link could not be opened.
+    Link(Arc<ConnectError>),
     /// The session ended, or did not come about.
     Session(Closed),
 }
@@ -71,7 +72,7 @@ pub enum Trouble {
 impl std::fmt::Display for Trouble {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Trouble::Link(text) => f.write_str(text),
+            Trouble::Link(error) => error.fmt(f),
             Trouble::Session(closed) => closed.fmt(f),
         }
     }

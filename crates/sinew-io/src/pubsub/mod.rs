@@ -18,12 +18,14 @@
 //! | `query`, `sample` | answers and samples with memory of their own |
 //! | `tables` | tables that grow |
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use sinew::pubsub::codec::{WhatAmI, Zid};
 use sinew::pubsub::session::Config;
 
 use crate::apart::{self, Apart};
+use crate::connect_error::ConnectError;
 use crate::endpoint::{Address, Endpoint, EndpointError, Use};
 use crate::reconnect::Backoff;
 
@@ -154,7 +156,7 @@ pub fn over(apart: Apart, options: Options) -> Node {
 }
 
 /// How a link is opened.
-type Dial = Box<dyn FnMut() -> Result<Apart, String> + Send>;
+type Dial = Box<dyn FnMut() -> Result<Apart, Arc<ConnectError>> + Send>;
 
 /// Where a node's links come from.
 enum Source {
@@ -170,12 +172,12 @@ impl Source {
     fn dial(endpoint: &Endpoint) -> Source {
         let at = endpoint.clone();
         let loses = matches!(at.address, Address::Udp(..) | Address::Serial(..));
-        let dial = move || apart::open(&at).map_err(|error| error.to_string());
+        let dial = move || apart::open(&at).map_err(Arc::new);
         Source::Dial(Box::new(dial), loses)
     }
 
     /// The next link; `None`: there is no more.
-    fn link(&mut self) -> Option<Result<Apart, String>> {
+    fn link(&mut self) -> Option<Result<Apart, Arc<ConnectError>>> {
         match self {
             Source::Dial(dial, _) => Some(dial()),
             Source::Accepted(apart) | Source::Given(apart) => apart.take().map(Ok),
