@@ -6,9 +6,10 @@ use std::task::{Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
+use sinew::link::SendError;
 use sinew::pubsub::session::{
-    Closed, Ended, Event, QueryId, QueryableId, Question, Reply, RequestId, Sample, Step,
-    SubscriberId,
+    Closed, Ended, Event, PutError, QueryId, QueryableId, Question, Reply, RequestId, Sample,
+    State, Step, SubscriberId,
 };
 use sinew::time::Instant;
 
@@ -122,6 +123,8 @@ pub struct Driver {
     arrivals: Arrivals,
     source: Source,
     backoff: Backoff,
+    lease: Duration,
+    linger: Duration,
     link: Option<Linked>,
     /// How long to wait before the next attempt, and until when.
     pause: Duration,
@@ -160,6 +163,8 @@ impl Driver {
             arrivals: Arrivals::default(),
             source,
             backoff: options.backoff,
+            lease: options.lease,
+            linger: options.linger,
             link: None,
             pause: options.backoff.min,
             rests: None,
@@ -177,7 +182,42 @@ impl Driver {
                 self.link = Some(link);
                 true
             }
-            Err(end) => self.lost(&end),
+            Err(end) => {
+                let goes_on = self.lost(&end);
+                if matches!(end, End::Node) {
+                    self.linger(&mut *link.rx);
+                }
+                goes_on
+            }
+        }
+    }
+
+    /// Whether everything is on the link, and there is a place for saying that this was all.
+    fn may_close(&self, core: &mut Core, now: Instant) -> bool {
+        if self.linger.is_zero() || core.session.state() != State::Open {
+            return true;
+        }
+        match core.session.flush(&mut *core.tx, now) {
+            Err(PutError::Full) => false,
+            _ => !matches!(core.tx.place(CLOSE), Err(SendError::Full)),
+        }
+    }
+
+    /// Waits until the other side has hung up, which it does when it has taken everything. To close
+    /// before would throw away what is on its way: a TCP socket that gets packets and is not read
+    /// any more resets the connection, and a link over shared memory ends for both at once.
+    fn linger(&self, rx: &mut dyn Receive) {
+        let start = std::time::Instant::now();
+        let mut heard = start;
+        while start.elapsed() < self.linger && heard.elapsed() < self.lease {
+            match rx.peek() {
+                Ok(Some(_)) => {
+                    rx.release();
+                    heard = std::time::Instant::now();
+                }
+                Ok(None) => rx.wait(Some(PAUSE)),
+                Err(_) => break,
+            }
         }
     }
 
@@ -367,7 +407,7 @@ impl Driver {
         // What has arrived while the lock was waited for has not been looked at, so the lease is judged
         // by the time before.
         let now = looked;
-        if core.ending {
+        if core.ending && self.may_close(core, now) {
             core.session.close(&mut *core.tx, now);
             return Err(End::Node);
         }
@@ -391,6 +431,8 @@ impl Driver {
         if full || !core.unfinished.is_empty() {
             core.tx.arm(waker);
         }
+        // Who ends waits for a place as well.
+        let full = full || core.ending;
         core.looks_at = match full {
             true => now.after(PAUSE),
             false => core.session.deadline(),
@@ -430,6 +472,9 @@ fn noticed(status: &mut Status, shared: &Shared, event: &Event<'_>) -> Result<()
     shared.room.tell();
     Ok(())
 }
+
+/// Room for a CLOSE.
+const CLOSE: usize = 16;
 
 /// Who waits for a place looks again after this long, whatever he was told.
 const PAUSE: Duration = Duration::from_millis(20);

@@ -60,6 +60,9 @@ pub struct Options {
     pub largest: usize,
     /// How long to wait between attempts to connect.
     pub backoff: Backoff,
+    /// How long a node that ends waits for the other side to have taken what was sent, and to hang up;
+    /// zero: it does not wait.
+    pub linger: Duration,
 }
 
 impl Options {
@@ -73,6 +76,7 @@ impl Options {
             batch_size: u16::MAX,
             largest: 64 << 20,
             backoff: Backoff::default(),
+            linger: Duration::ZERO,
         }
     }
 
