@@ -129,6 +129,8 @@ pub struct Driver {
     /// How long to wait before the next attempt, and until when.
     pause: Duration,
     rests: Option<std::time::Instant>,
+    /// When something is due, as of the last packet.
+    due: Instant,
 }
 
 /// The link that there is.
@@ -168,6 +170,7 @@ impl Driver {
             link: None,
             pause: options.backoff.min,
             rests: None,
+            due: Instant::START,
         }
     }
 
@@ -316,11 +319,12 @@ impl Driver {
         // sign of life.
         let waits = self.handlers.is_full();
         let now = self.shared.clock.now();
-        if !waits && self.arrived(&mut **rx, waker)? {
+        let busy = !waits && self.arrived(&mut **rx, waker)?;
+        if busy && self.due > now {
             return Ok(());
         }
         let due = self.attend(waits, now, &mut **rx, waker)?;
-        if self.arrivals.has_any() {
+        if busy || self.arrivals.has_any() {
             self.hand_out(&[]);
             return Ok(());
         }
@@ -381,6 +385,11 @@ impl Driver {
             if full {
                 all.tx.arm(waker);
             }
+            // Where packets come without end, time passes all the same.
+            self.due = match all.unfinished.is_empty() {
+                true => all.session.deadline(),
+                false => Instant::START,
+            };
             drop(core);
             self.take_orders();
             self.hand_out(packet);

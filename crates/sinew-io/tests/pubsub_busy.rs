@@ -1,0 +1,59 @@
+//! A node that is never idle does what time asks for all the same.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use sinew::pubsub::codec::Qos;
+use sinew::pubsub::session::{PublisherOptions, State};
+use sinew_io::apart;
+use sinew_io::endpoint::{Endpoint, Use};
+use sinew_io::pubsub::{self, Options};
+
+/// So short that signs of life are due many times in the test.
+const LEASE: Duration = Duration::from_millis(400);
+
+#[test]
+fn receiver_of_an_endless_stream_gives_signs_of_life_and_declares() {
+    let at = Endpoint::parse("tcp:127.0.0.1:0", Use::Batches).unwrap();
+    let mut listener = apart::listen(&at).unwrap();
+    let options = Options {
+        lease: LEASE,
+        batching: Duration::from_millis(1),
+        ..Options::peer()
+    };
+    let sender = pubsub::open(listener.endpoint(), options.clone());
+    let receiver = pubsub::accept(listener.accept_within(None).unwrap(), options);
+    sender.wait_open(Duration::from_secs(5)).unwrap();
+    let blocking = PublisherOptions {
+        qos: Qos::DEFAULT.with_blocking(true),
+        ..PublisherOptions::DEFAULT
+    };
+    let stream = sender.publisher_with("busy/stream", blocking).unwrap();
+    let received = Arc::new(AtomicU64::new(0));
+    let counts = received.clone();
+    let _first = receiver
+        .subscriber("busy/stream", move |_| {
+            counts.fetch_add(1, Relaxed);
+        })
+        .unwrap();
+    let started = Instant::now();
+    let (mut sent, mut late) = (0, None);
+    while started.elapsed() < 5 * LEASE {
+        for _ in 0..100 {
+            stream.put(&[7; 100]).expect("the session lasts");
+            sent += 1;
+        }
+        // Declared while packets come without end, and heard of in time.
+        if late.is_none() && started.elapsed() > LEASE {
+            late = Some(receiver.subscriber("busy/late", |_| ()).unwrap());
+        }
+    }
+    let probe = sender.publisher("busy/late").unwrap();
+    assert_eq!(probe.is_heard(), Some(true));
+    sender.flush().unwrap();
+    assert_eq!(sender.state(), State::Open);
+    assert!(sent > 0 && received.load(Relaxed) > 0);
+    assert_eq!(sender.stats().opened, 1);
+    assert_eq!(receiver.stats().gaps, 0);
+}
