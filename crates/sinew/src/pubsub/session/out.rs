@@ -52,6 +52,31 @@ struct Cut {
 /// By so many bytes a message is known again: its kind, its key, its id.
 const KNOWN: usize = 24;
 
+/// What is to be sent.
+pub(super) trait Message {
+    /// Writes it into the batch, which is the common case.
+    fn write(&mut self, writer: &mut Writer<'_>);
+
+    /// Writes it where it begins a batch, or a window onto it.
+    fn write_again(&mut self, writer: &mut Writer<'_>) {
+        self.write(writer);
+    }
+}
+
+/// What a function writes.
+pub(super) struct By<F>(F);
+
+pub(super) fn by<F: FnMut(&mut Writer<'_>)>(write: F) -> By<F> {
+    By(write)
+}
+
+impl<F: FnMut(&mut Writer<'_>)> Message for By<F> {
+    #[inline]
+    fn write(&mut self, writer: &mut Writer<'_>) {
+        (self.0)(writer);
+    }
+}
+
 /// How a message is to be sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct How {
@@ -140,14 +165,27 @@ impl Out {
         agreed: &Agreed,
         how: How,
         now: Instant,
-        mut message: impl FnMut(&mut Writer<'_>),
+        message: impl FnMut(&mut Writer<'_>),
+    ) -> Result<(), Refused> {
+        self.put(tx, agreed, how, now, &mut by(message))
+    }
+
+    /// As [`Out::send`].
+    #[inline]
+    pub(super) fn put<X: Tx + ?Sized>(
+        &mut self,
+        tx: &mut X,
+        agreed: &Agreed,
+        how: How,
+        now: Instant,
+        message: &mut impl Message,
     ) -> Result<(), Refused> {
         if self.at != 0 && self.channel == how.channel {
             // The common case: there is a frame of this channel, and room behind it.
             let place = tx.place(agreed.limit)?;
             let place = place.get_mut(..agreed.limit).ok_or(Refused::TooLarge)?;
             let mut writer = Writer::behind(place, self.at);
-            message(&mut writer);
+            message.write(&mut writer);
             if let Some(len) = writer.finish() {
                 self.at = len;
                 if how.wait {
@@ -156,7 +194,7 @@ impl Out {
                 return self.flush(tx, agreed, now);
             }
         }
-        self.begin(tx, agreed, how, now, &mut message)
+        self.begin(tx, agreed, how, now, &mut |w| message.write_again(w))
     }
 
     /// As [`Out::send`], with a new batch, and in fragments where one batch is not enough.
@@ -299,6 +337,8 @@ impl Out {
     }
 
     /// Gives this message up, if it is the one of which only some fragments have left.
+    #[cold]
+    #[inline(never)]
     pub(super) fn abandon_this(&mut self, message: &mut dyn FnMut(&mut Writer<'_>)) {
         if let Some(cut) = &mut self.cut {
             cut.given_up |= known(message) == (cut.total, cut.head);

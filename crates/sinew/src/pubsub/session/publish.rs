@@ -6,7 +6,7 @@ use crate::pubsub::keyexpr::{KeyExpr, KeyExprError};
 use crate::time::Instant;
 
 use super::agreed::Channel;
-use super::out::{How, Refused};
+use super::out::{How, Message, Refused, by};
 use super::own::{self, Numbered, Owes, Sort};
 use super::stats::count;
 use super::{Phase, Session, Tables};
@@ -91,6 +91,29 @@ impl core::fmt::Display for DeclareError {
 }
 
 impl core::error::Error for DeclareError {}
+
+/// A sample without options.
+struct Plain<'p> {
+    /// Of its declared key.
+    number: u16,
+    qos: Qos,
+    payload: &'p [u8],
+}
+
+impl Message for Plain<'_> {
+    // In place, it is seen that there are no options, and none are looked at.
+    #[inline(always)]
+    fn write(&mut self, writer: &mut Writer<'_>) {
+        let key = WireExpr::declared(self.number, true);
+        let (qos, body) = (self.qos, Body::put(self.payload));
+        Push { key, qos, body }.encode(writer);
+    }
+
+    #[inline(never)]
+    fn write_again(&mut self, writer: &mut Writer<'_>) {
+        self.write(writer);
+    }
+}
 
 /// What became of a sample.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -214,7 +237,11 @@ impl<T: Tables> Session<T> {
         payload: &[u8],
         now: Instant,
     ) -> Result<Put, PutError> {
-        self.publish(tx, id, &Body::put(payload), now)
+        self.push(tx, id, now, false, |number, qos| Plain {
+            number,
+            qos,
+            payload,
+        })
     }
 
     /// Publishes a sample with all its options: a value, or that the key is deleted.
@@ -226,13 +253,10 @@ impl<T: Tables> Session<T> {
         body: &Body<'_>,
         now: Instant,
     ) -> Result<Put, PutError> {
-        self.push(tx, id, now, false, |key, qos, writer| {
-            Push {
-                key,
-                qos,
-                body: *body,
-            }
-            .encode(writer);
+        let body = *body;
+        self.push(tx, id, now, false, |number, qos| {
+            let key = WireExpr::declared(number, true);
+            by(move |writer| Push { key, qos, body }.encode(writer))
         })
     }
 
@@ -248,18 +272,17 @@ impl<T: Tables> Session<T> {
         fill: impl FnOnce(&mut [u8]),
     ) -> Result<Put, PutError> {
         let mut fill = Some(fill);
-        self.push(tx, id, now, true, |key, qos, writer| {
-            Push {
-                key,
-                qos,
-                body: Body::put(&[]),
-            }
-            .encode_head(writer, len);
-            if let Some(room) = writer.room(len)
-                && let Some(fill) = fill.take()
-            {
-                fill(room);
-            }
+        self.push(tx, id, now, true, |number, qos| {
+            let key = WireExpr::declared(number, true);
+            by(move |writer| {
+                let body = Body::put(&[]);
+                Push { key, qos, body }.encode_head(writer, len);
+                if let Some(room) = writer.room(len)
+                    && let Some(fill) = fill.take()
+                {
+                    fill(room);
+                }
+            })
         })
     }
 
@@ -307,13 +330,13 @@ impl<T: Tables> Session<T> {
     }
 
     #[inline]
-    fn push<X: Tx + ?Sized>(
+    fn push<X: Tx + ?Sized, M: Message>(
         &mut self,
         tx: &mut X,
         id: PublisherId,
         now: Instant,
         whole: bool,
-        mut message: impl FnMut(WireExpr<'static>, Qos, &mut Writer<'_>),
+        message: impl FnOnce(u16, Qos) -> M,
     ) -> Result<Put, PutError> {
         if self.phase != Phase::Open {
             return Err(PutError::NotOpen);
@@ -324,21 +347,17 @@ impl<T: Tables> Session<T> {
         let slot = self.tables.all().publishers.get(usize::from(id.0));
         let publisher = slot.and_then(Option::as_ref).ok_or(PutError::NoSuch)?;
         let options = publisher.options;
+        let mut message = message(publisher.number, options.qos);
         let sent = match publisher.known && !self.known.overflowed {
             true if publisher.heard == 0 => {
-                let key = WireExpr::declared(publisher.number, true);
-                self.out
-                    .abandon_this(&mut |writer| message(key, options.qos, writer));
+                self.out.abandon_this(&mut |w| message.write_again(w));
                 return Ok(Put::Unheard);
             }
             true => Put::Heard,
             false => Put::Sent,
         };
-        let key = WireExpr::declared(publisher.number, true);
         let how = options.how(self.batching, whole);
-        let result = self.out.send(tx, &self.agreed, how, now, |writer| {
-            message(key, options.qos, writer);
-        });
+        let result = self.out.put(tx, &self.agreed, how, now, &mut message);
         self.became(result, options.qos, sent)
     }
 
