@@ -7,9 +7,11 @@ mod node;
 use std::time::Duration;
 
 use node::{Told, join, node as new_node, peers, settle, zid};
-use sinew::pubsub::codec::{Body, Encoding, Kind};
+use sinew::pubsub::codec::{Body, Encoding, Kind, Target};
 use sinew::pubsub::keyexpr::KeyExpr;
-use sinew::pubsub::session::{Ask, Closed, Config, Ended, PublisherOptions, Put, PutError, State};
+use sinew::pubsub::session::{
+    Ask, Closed, Config, Ended, Event, PublisherOptions, Put, PutError, State, Step,
+};
 use sinew::time::Instant;
 
 const NOW: Instant = Instant::START;
@@ -275,4 +277,53 @@ fn batch_waits_no_longer_than_allowed() {
     assert_eq!(other.rx.borrow().packets.len(), 1);
     other.turn(due);
     assert_eq!(other.take().len(), 5);
+}
+
+#[test]
+fn only_who_knows_all_is_asked_where_only_he_is_wanted() {
+    let (mut one, mut other) = peers(1024, 16);
+    other.session.queryable("demo/lamp".into(), false).unwrap();
+    let all = other.session.queryable("demo/**".into(), true).unwrap();
+    settle(&mut one, &mut other, NOW);
+    let ask = Ask {
+        target: Target::AllComplete,
+        ..Ask::new(KeyExpr::new("demo/lamp").unwrap())
+    };
+    one.session.ask(&mut one.tx, &ask, NOW).unwrap();
+    settle(&mut one, &mut other, NOW);
+    let told = other.take();
+    assert!(
+        matches!(&told[..], [Told::Query(of, ..)] if *of == all),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn who_asks_before_he_has_heard_of_a_queryable_understands_its_answer() {
+    let (mut one, mut other) = peers(1024, 16);
+    settle(&mut one, &mut other, NOW);
+    let ask = Ask::new(KeyExpr::new("demo/lamp").unwrap());
+    one.session.ask(&mut one.tx, &ask, NOW).unwrap();
+    other.session.queryable("demo/lamp".into(), true).unwrap();
+    // The question is taken in, and what is owed has not left.
+    let question = other.rx.borrow_mut().packets.pop_front().unwrap();
+    let step = other.session.receive(&question, &mut other.tx, NOW);
+    let frame = matches!(step, Step::More);
+    assert!(frame, "{step:?}");
+    let step = other.session.receive(&question, &mut other.tx, NOW);
+    let Step::Event(Event::Query { request, .. }) = step else {
+        panic!("{step:?}");
+    };
+    let (node, tx) = (&mut other.session, &mut other.tx);
+    node.reply(tx, request, None, &Body::put(b"on"), NOW)
+        .unwrap();
+    node.finish(tx, request, NOW).unwrap();
+    while !matches!(node.receive(&question, tx, NOW), Step::Done) {}
+    settle(&mut one, &mut other, NOW);
+    let told = one.take();
+    assert!(
+        matches!(&told[..], [Told::Reply(_, key, payload), Told::Ended(_, Ended::Complete)]
+            if key == "demo/lamp" && payload == b"on"),
+        "{told:?}"
+    );
 }

@@ -2,7 +2,8 @@
 
 use crate::link::Tx;
 use crate::pubsub::codec::{
-    self, Body, Encoding, Entity, Qos, Request as Message, Response, ResponseFinal, WireExpr,
+    self, Body, Encoding, Entity, Qos, Request as Message, Response, ResponseFinal, Target,
+    WireExpr,
 };
 use crate::pubsub::keyexpr::KeyExpr;
 use crate::time::Instant;
@@ -161,10 +162,16 @@ impl<T: Tables> Session<T> {
             .get(usize::from(request.queryable));
         let queryable = queryable.and_then(Option::as_ref).ok_or(PutError::NoSuch)?;
         let own = queryable.number;
-        let (prefix, suffix) = parts(Sort::Queryable, queryable.key.as_ref());
+        let own_key = queryable.key.as_ref();
+        let is_one_key = parts(Sort::Queryable, own_key).1.is_empty();
+        let (prefix, suffix) = match queryable.owes {
+            // Who asks before he has heard of it does not know its number.
+            Owes::Key => ("", own_key),
+            _ => parts(Sort::Queryable, own_key),
+        };
         let key = match key {
             Some(key) => WireExpr::text(key.as_str()),
-            None if suffix.is_empty() || matches!(reply, codec::Reply::Error { .. }) => WireExpr {
+            None if is_one_key || matches!(reply, codec::Reply::Error { .. }) => WireExpr {
                 scope: if prefix.is_empty() { 0 } else { own },
                 of_sender: true,
                 suffix,
@@ -248,12 +255,20 @@ impl<'s, K: AsRef<str>> Cx<'s, K> {
     /// answered here.
     pub(super) fn request<X: Tx + ?Sized>(self, request: Message<'s>, tx: &mut X) -> Step<'s> {
         let from = self.place.entity();
-        let Message { id, qos, query, .. } = request;
+        let Message {
+            id,
+            qos,
+            target,
+            query,
+            ..
+        } = request;
         let (tables, scratch, requests) = self.all.share();
         let key = tables.resolve(&request.key, scratch, self.stats);
         let all = |key| {
             matching(tables.queryables.iter(), from, key, |queryable| {
-                (queryable.owes != Owes::Withdrawal).then(|| queryable.key.as_ref())
+                let is_asked = queryable.complete || target != Target::AllComplete;
+                let is_there = queryable.owes != Owes::Withdrawal;
+                (is_asked && is_there).then(|| queryable.key.as_ref())
             })
         };
         let found = match key.map(all) {
