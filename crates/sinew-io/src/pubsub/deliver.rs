@@ -65,6 +65,7 @@ struct HeldQuery {
 struct HeldReply {
     query: QueryId,
     key: Held,
+    qos: Qos,
     responder: Option<Entity>,
     answer: HeldAnswer,
 }
@@ -184,6 +185,7 @@ impl Arrivals {
         Arrival::Reply(Box::new(HeldReply {
             query,
             key: self.hold(packet, reply.key.as_bytes()),
+            qos: reply.qos,
             responder: reply.responder,
             answer,
         }))
@@ -293,6 +295,7 @@ impl Arrivals {
                     let query = reply.query;
                     let reply = Reply {
                         key,
+                        qos: reply.qos,
                         responder,
                         answer,
                     };

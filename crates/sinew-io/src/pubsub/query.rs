@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use sinew::pubsub::codec::{self, Consolidation, Encoding, Kind, Timestamp};
+use sinew::pubsub::codec::{self, Consolidation, Encoding, Timestamp};
 use sinew::pubsub::keyexpr::{KeyExpr, KeyExprError};
 use sinew::pubsub::session::{Ended, PutError, QueryId, Reply, RequestId};
 
@@ -46,7 +46,7 @@ impl Mailbox {
     pub(super) fn put(&self, reply: &Reply<'_>) {
         let answer = match &reply.answer {
             codec::Reply::Sample { body, .. } => {
-                Answer::Sample(OwnedSample::of(reply.key, codec::Qos::DEFAULT, true, body))
+                Answer::Sample(OwnedSample::of(reply.key, reply.qos, true, body))
             }
             codec::Reply::Error {
                 encoding, payload, ..
@@ -133,12 +133,12 @@ impl Iterator for Replies {
     fn next(&mut self) -> Option<Answer> {
         loop {
             if self.end.is_some() {
-                let (_, sample) = self.newest.pop_first()?;
-                // A key that was deleted last has no value.
-                if sample.kind == Kind::Put {
-                    return Some(Answer::Sample(sample));
+                // What was handed out already is kept to compare with only.
+                if self.consolidation == Consolidation::Monotonic {
+                    return None;
                 }
-                continue;
+                let (_, sample) = self.newest.pop_first()?;
+                return Some(Answer::Sample(sample));
             }
             let Some(answer) = self.arrived() else {
                 continue;
@@ -154,7 +154,6 @@ impl Iterator for Replies {
                     if newer {
                         let mark = OwnedSample {
                             payload: Vec::new(),
-                            kind: Kind::Del,
                             ..sample.clone()
                         };
                         self.newest.insert(sample.key.clone(), mark);

@@ -68,6 +68,8 @@ impl<'a> Ask<'a> {
 pub struct Reply<'s> {
     /// The key that it is about.
     pub key: &'s str,
+    /// How it was sent.
+    pub qos: Qos,
     /// Who answers, where he says so.
     pub responder: Option<Entity>,
     /// A sample, or why there is none.
@@ -191,6 +193,7 @@ impl<'s, K: AsRef<str>> Cx<'s, K> {
             query: QueryId(response.id),
             reply: Reply {
                 key,
+                qos: response.qos,
                 responder: response.responder,
                 answer: response.reply,
             },
