@@ -40,6 +40,8 @@ pub(super) type OnQuery = Box<dyn FnMut(&Question<'_>, Responder) + Send>;
 pub(super) enum Order {
     Subscriber(SubscriberId, Handler),
     Queryable(QueryableId, OnQuery),
+    NoSubscriber(SubscriberId),
+    NoQueryable(QueryableId),
 }
 
 /// Orders that the driver has not seen.
@@ -63,6 +65,12 @@ fn enter<H>(handlers: &mut Vec<Option<H>>, index: usize, handler: H) {
         handlers.resize_with(index + 1, || None);
     }
     handlers[index] = Some(handler);
+}
+
+fn leave<H>(handlers: &mut [Option<H>], index: usize) {
+    if let Some(handler) = handlers.get_mut(index) {
+        *handler = None;
+    }
 }
 
 impl Takes for Handlers {
@@ -454,7 +462,9 @@ impl Driver {
     }
 
     fn take_orders(&mut self) {
-        for order in crate::lock(&self.orders).drain(..) {
+        // A handler that goes may hold handles, which give orders when they go.
+        let orders = std::mem::take(&mut *crate::lock(&self.orders));
+        for order in orders {
             match order {
                 Order::Subscriber(id, handler) => {
                     enter(&mut self.handlers.subscribers, id.index(), handler);
@@ -462,6 +472,8 @@ impl Driver {
                 Order::Queryable(id, handler) => {
                     enter(&mut self.handlers.queryables, id.index(), handler);
                 }
+                Order::NoSubscriber(id) => leave(&mut self.handlers.subscribers, id.index()),
+                Order::NoQueryable(id) => leave(&mut self.handlers.queryables, id.index()),
             }
         }
     }

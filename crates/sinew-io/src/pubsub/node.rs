@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use sinew::pubsub::codec::{Body, Consolidation};
+use sinew::pubsub::codec::{Body, Consolidation, Zid};
 use sinew::pubsub::keyexpr::{KeyExpr, KeyExprError};
 use sinew::pubsub::session::{
     Ask, AskError, DeclareError, Peer, PublisherId, PublisherOptions, Put, PutError, QueryableId,
@@ -79,6 +79,11 @@ impl Node {
 
     fn shared(&self) -> &Arc<Shared> {
         &self.inner.shared
+    }
+
+    /// The id of this node. It changes where the other side holds a session of the old one.
+    pub fn zid(&self) -> Zid {
+        self.shared().core().session.zid()
     }
 
     /// How far the session is.
@@ -352,6 +357,7 @@ impl Drop for Subscriber {
     fn drop(&mut self) {
         let core = &mut *self.node.shared().core();
         core.session.withdraw_subscriber(self.id);
+        crate::lock(&self.node.inner.orders).push(Order::NoSubscriber(self.id));
         core.wake_by(Instant::START);
     }
 }
@@ -366,6 +372,7 @@ impl Drop for Queryable {
     fn drop(&mut self) {
         let core = &mut *self.node.shared().core();
         core.session.withdraw_queryable(self.id);
+        crate::lock(&self.node.inner.orders).push(Order::NoQueryable(self.id));
         core.wake_by(Instant::START);
     }
 }

@@ -1,0 +1,108 @@
+//! Nodes with threads of their own, joined by a socket.
+
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use sinew::pubsub::codec::{Body, Consolidation, Kind, Qos};
+use sinew::pubsub::keyexpr::KeyExpr;
+use sinew::pubsub::session::{Ask, PublisherOptions, Put};
+use sinew_io::apart;
+use sinew_io::endpoint::{Endpoint, Use};
+use sinew_io::pubsub::{self, Answer, Node, Options, Overflow};
+
+const SOON: Duration = Duration::from_secs(10);
+
+/// Two peers with a session.
+fn peers() -> (Node, Node) {
+    let any = Endpoint::parse("tcp:127.0.0.1:0", Use::Batches).unwrap();
+    let mut listener = apart::listen(&any).unwrap();
+    let one = pubsub::open(listener.endpoint(), Options::peer());
+    let apart = listener.accept_within(Some(SOON)).unwrap();
+    let other = pubsub::accept(apart, Options::peer());
+    one.wait_open(SOON).unwrap();
+    other.wait_open(SOON).unwrap();
+    (one, other)
+}
+
+/// Waits for what another thread does.
+fn until(mut seen: impl FnMut() -> bool) {
+    let end = std::time::Instant::now() + SOON;
+    while !seen() {
+        assert!(std::time::Instant::now() < end, "not in {SOON:?}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+const WAITS: PublisherOptions = PublisherOptions {
+    qos: Qos::REQUEST,
+    ..PublisherOptions::DEFAULT
+};
+
+#[test]
+fn a_full_queue_that_nobody_reads_any_more_holds_up_nothing() {
+    let (one, other) = peers();
+    let publisher = one.publisher_with("demo/k", WAITS).unwrap();
+    let samples = other.samples("demo/k", 1, Overflow::Wait).unwrap();
+    until(|| publisher.is_heard() == Some(true));
+    let before = other.stats().messages;
+    assert_eq!(publisher.put(b"fills the queue"), Ok(Put::Heard));
+    until(|| other.stats().messages > before);
+    drop(samples);
+    let (sender, seen) = channel();
+    let _subscriber = other.subscriber("demo/other", move |sample| {
+        let _ = sender.send(sample.body.payload.to_vec());
+    });
+    let publisher = one.publisher("demo/other").unwrap();
+    until(|| publisher.is_heard() == Some(true));
+    assert_eq!(publisher.put(b"arrives"), Ok(Put::Heard));
+    assert_eq!(seen.recv_timeout(SOON).as_deref(), Ok(&b"arrives"[..]));
+}
+
+#[test]
+fn what_a_handler_holds_goes_with_its_subscriber() {
+    let (one, _other) = peers();
+    let (sender, goes) = channel::<()>();
+    let nested = one.subscriber("demo/a", |_| {}).unwrap();
+    let subscriber = one.subscriber("demo/b", move |_| {
+        let _ = (&sender, &nested);
+    });
+    drop(subscriber.unwrap());
+    assert_eq!(
+        goes.recv_timeout(SOON),
+        Err(std::sync::mpsc::RecvTimeoutError::Disconnected)
+    );
+}
+
+/// What is answered when the same key has a value and then none.
+fn answers(consolidation: Consolidation) -> Vec<(Kind, Qos)> {
+    let (one, other) = peers();
+    let _queryable = other.queryable("demo/k", true, |_, responder| {
+        responder.reply(b"value").unwrap();
+        responder.reply_on("demo/k", &Body::del()).unwrap();
+    });
+    let mut ask = Ask {
+        qos: Qos::REQUEST.with_express(true),
+        ..Ask::new(KeyExpr::new("demo/k").unwrap())
+    };
+    ask.query.consolidation = consolidation;
+    let mut seen = Vec::new();
+    until(|| {
+        // It may not have heard of the queryable.
+        seen = one.ask(&ask).unwrap().collect();
+        !seen.is_empty()
+    });
+    let samples = seen.into_iter().map(|answer| match answer {
+        Answer::Sample(sample) => (sample.kind, sample.qos),
+        error => panic!("{error:?}"),
+    });
+    samples.collect()
+}
+
+#[test]
+fn an_answer_may_say_that_there_is_nothing_any_more_and_travels_as_it_was_asked() {
+    let qos = Qos::REQUEST.with_express(true);
+    let (put, delete) = ((Kind::Put, qos), (Kind::Del, qos));
+    assert_eq!(answers(Consolidation::Latest), [delete]);
+    assert_eq!(answers(Consolidation::Monotonic), [put, delete]);
+    assert_eq!(answers(Consolidation::None), [put, delete]);
+}
