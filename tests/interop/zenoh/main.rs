@@ -7,6 +7,7 @@ mod cells;
 mod edges;
 mod lives;
 mod node;
+mod ours;
 mod peer;
 
 use std::path::Path;
@@ -15,6 +16,7 @@ use std::time::Instant;
 
 use cells::{Case, FEATURES, cell};
 use node::{At, Failure, Kind, Maker, Node};
+use ours::Sinew;
 use peer::{Peer, Real};
 
 /// Held by each test: one at a time, since all count on some of the machine's time.
@@ -112,8 +114,9 @@ fn matrix(subject: &dyn Maker) {
                     Ok(seen) => format!("ok     {seen}"),
                     Err(error) => {
                         failed += 1;
-                        pair = None; // the next cell begins anew
-                        format!("FAILED {error}")
+                        // The next cell begins anew.
+                        let notes = pair.take().map(|pair| pair.subject.notes());
+                        format!("FAILED {error} ({})", notes.unwrap_or_default())
                     }
                 };
                 let (link, direction) = (format!("{link:?}"), format!("{direction:?}"));
@@ -181,4 +184,14 @@ fn zenoh_outlives_restarts_and_loses_none_of_many_samples_with_itself() {
 #[test]
 fn zenoh_passes_every_cell_with_itself() {
     matrix(&Real);
+}
+
+#[test]
+fn sinew_passes_every_cell_with_zenoh() {
+    matrix(&Sinew::default());
+}
+
+#[test]
+fn sinew_outlives_restarts_and_loses_none_of_many_samples_with_zenoh() {
+    lives(&Sinew::default());
 }

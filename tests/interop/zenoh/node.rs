@@ -42,7 +42,6 @@ impl At {
     }
 
     /// As Sinew writes it.
-    #[allow(dead_code, reason = "for the driver, which is to come")]
     pub fn sinew(&self) -> String {
         let kind = match self.kind {
             Kind::Tcp => "tcp",
@@ -324,6 +323,10 @@ pub trait Node {
 
     /// The next event, if one comes in this time.
     fn event(&mut self, within: Duration) -> Result<Option<Event>, Failure>;
+    /// What else it knows, for whoever reads why a cell failed.
+    fn notes(&self) -> String {
+        String::new()
+    }
     /// Closes the session as one should.
     fn close(self: Box<Self>) -> Result<(), Failure>;
 }

@@ -100,18 +100,15 @@ impl Peer {
     }
 
     /// Ends it without a word, as a crash does.
-    #[allow(dead_code, reason = "for tests of the driver, which is to come")]
     pub fn kill(mut self) {
         self.end();
     }
 
     /// Stops it, so that it reads nothing, until [`Peer::resume`].
-    #[allow(dead_code, reason = "for tests of the driver, which is to come")]
     pub fn suspend(&self) {
         self.signal(rustix::process::Signal::STOP);
     }
 
-    #[allow(dead_code, reason = "for tests of the driver, which is to come")]
     pub fn resume(&self) {
         self.signal(rustix::process::Signal::CONT);
     }
