@@ -27,21 +27,29 @@ pub fn alone() -> MutexGuard<'static, ()> {
 
 /// How the two nodes reach each other. The subject is what is tested, the other one is real.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Link {
-    TcpRouter,
-    TcpSubjectOpens,
-    TcpSubjectListens,
-    UdpRouter,
-    UnixRouter,
+enum Between {
+    Router,
+    SubjectOpens,
+    SubjectListens,
 }
 
-const LINKS: [Link; 5] = [
-    Link::TcpRouter,
-    Link::TcpSubjectOpens,
-    Link::TcpSubjectListens,
-    Link::UdpRouter,
-    Link::UnixRouter,
-];
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Link(Kind, Between);
+
+const LINKS: [Link; 9] = {
+    use Between::*;
+    [
+        Link(Kind::Tcp, Router),
+        Link(Kind::Tcp, SubjectOpens),
+        Link(Kind::Tcp, SubjectListens),
+        Link(Kind::Udp, Router),
+        Link(Kind::Udp, SubjectOpens),
+        Link(Kind::Udp, SubjectListens),
+        Link(Kind::Unix, Router),
+        Link(Kind::Unix, SubjectOpens),
+        Link(Kind::Unix, SubjectListens),
+    ]
+};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Direction {
@@ -60,37 +68,31 @@ struct Pair {
 }
 
 impl Pair {
-    fn new(link: Link, subject: &dyn Maker) -> Result<Self, Failure> {
+    fn new(Link(kind, between): Link, subject: &dyn Maker) -> Result<Self, Failure> {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
         let path = folder.join(format!("zenoh-{}.sock", std::process::id()));
-        let through = |kind| -> Result<Self, Failure> {
-            let _ = std::fs::remove_file(&path);
-            let router = Peer::router(&At::any(kind, &path))?;
-            let at = router.at().first().ok_or("the router does not listen")?;
-            Ok(Self {
-                subject: subject.client(at)?,
-                real: Real.client(at)?,
-                _router: Some(router),
-            })
-        };
-        let any = At::any(Kind::Tcp, &path);
-        let (subject, real) = match link {
-            Link::TcpRouter => return through(Kind::Tcp),
-            Link::UdpRouter => return through(Kind::Udp),
-            Link::UnixRouter => return through(Kind::Unix),
-            Link::TcpSubjectOpens => {
-                let (real, at) = Real.listens(&any)?;
-                (subject.opens(&at)?, real)
+        let _ = std::fs::remove_file(&path);
+        let any = At::any(kind, &path);
+        let (subject, real, router) = match between {
+            Between::Router => {
+                let router = Peer::router(&any)?;
+                let at = router.at().first().ok_or("the router does not listen")?;
+                let (subject, real) = (subject.client(at)?, Real.client(at)?);
+                (subject, real, Some(router))
             }
-            Link::TcpSubjectListens => {
+            Between::SubjectOpens => {
+                let (real, at) = Real.listens(&any)?;
+                (subject.opens(&at)?, real, None)
+            }
+            Between::SubjectListens => {
                 let (subject, at) = subject.listens(&any)?;
-                (subject, Real.opens(&at)?)
+                (subject, Real.opens(&at)?, None)
             }
         };
         Ok(Self {
             subject,
             real,
-            _router: None,
+            _router: router,
         })
     }
 
@@ -119,9 +121,11 @@ fn matrix(subject: &dyn Maker) {
                         format!("FAILED {error} ({})", notes.unwrap_or_default())
                     }
                 };
-                let (link, direction) = (format!("{link:?}"), format!("{direction:?}"));
+                let Link(kind, between) = link;
+                let (kind, between) = (format!("{kind:?}"), format!("{between:?}"));
+                let direction = format!("{direction:?}");
                 println!(
-                    "{link:17} {direction:12} {name:23} {verdict} ({:?})",
+                    "{kind:4} {between:14} {direction:12} {name:23} {verdict} ({:?})",
                     started.elapsed()
                 );
             }
@@ -154,7 +158,7 @@ fn run(
         giver: giver.as_mut(),
         taker: taker.as_mut(),
         name,
-        lossy: link == Link::UdpRouter,
+        lossy: link.0 == Kind::Udp,
     })
 }
 
