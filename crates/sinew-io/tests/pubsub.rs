@@ -3,7 +3,7 @@
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use sinew::pubsub::codec::{Body, Consolidation, Kind, Qos};
+use sinew::pubsub::codec::{Body, Consolidation, Kind, Qos, Reader, Zid, transport};
 use sinew::pubsub::keyexpr::KeyExpr;
 use sinew::pubsub::session::{Ask, PublisherOptions, Put};
 use sinew_io::apart;
@@ -71,6 +71,49 @@ fn what_a_handler_holds_goes_with_its_subscriber() {
         goes.recv_timeout(SOON),
         Err(std::sync::mpsc::RecvTimeoutError::Disconnected)
     );
+}
+
+/// The ids of three attempts in a row, to which the answer is that the id is taken.
+fn ids(chosen: Option<Zid>) -> Vec<Zid> {
+    let any = Endpoint::parse("tcp:127.0.0.1:0", Use::Batches).unwrap();
+    let mut listener = apart::listen(&any).unwrap();
+    let options = Options {
+        zid: chosen,
+        ..Options::client()
+    };
+    let _node = pubsub::open(listener.endpoint(), options);
+    let mut seen = Vec::new();
+    while seen.len() < 3 {
+        let mut apart = listener.accept_within(Some(SOON)).unwrap();
+        while apart.rx.peek().unwrap().is_none() {
+            apart.rx.wait(Some(SOON));
+        }
+        let mut packet = Reader::new(apart.rx.peek().unwrap().unwrap());
+        let header = packet.byte().unwrap();
+        let init = transport::Init::decode(header, &mut packet).unwrap();
+        seen.push(init.zid);
+        let close = [transport::CLOSE, transport::Close::MAX_LINKS];
+        apart.tx.place(2).unwrap()[..2].copy_from_slice(&close);
+        apart.tx.commit(2).unwrap();
+        apart.tx.flush();
+        while let Ok(packet) = apart.rx.peek() {
+            match packet {
+                Some(_) => apart.rx.release(),
+                None => apart.rx.wait(Some(SOON)),
+            }
+        }
+    }
+    seen
+}
+
+#[test]
+fn where_the_id_is_taken_another_one_is_tried_unless_it_was_chosen() {
+    let [first, second, third] = ids(None)[..] else {
+        panic!("three");
+    };
+    assert!(first != second && second != third && first != third);
+    let chosen = Zid::new(b"chosen").unwrap();
+    assert_eq!(ids(Some(chosen)), [chosen; 3]);
 }
 
 /// What is answered when the same key has a value and then none.

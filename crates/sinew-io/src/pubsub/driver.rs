@@ -131,6 +131,7 @@ pub struct Driver {
     arrivals: Arrivals,
     source: Source,
     backoff: Backoff,
+    zid_is_random: bool,
     lease: Duration,
     linger: Duration,
     link: Option<Linked>,
@@ -173,6 +174,7 @@ impl Driver {
             arrivals: Arrivals::default(),
             source,
             backoff: options.backoff,
+            zid_is_random: options.zid.is_none(),
             lease: options.lease,
             linger: options.linger,
             link: None,
@@ -286,9 +288,11 @@ impl Driver {
         if core.status.failures == 0 {
             self.pause = self.backoff.min;
         }
-        // The other side holds a session with the same id, perhaps for long.
-        if closed == Closed::ByPeer(4) {
+        // The other side holds a session with the same id, perhaps for long. Where the id was chosen,
+        // only its lease ends that.
+        if closed == Closed::ByPeer(4) && self.zid_is_random {
             core.session.set_zid(random_zid());
+            self.pause = self.backoff.min;
         }
         self.end_queries(core);
         self.failed(Trouble::Session(closed));

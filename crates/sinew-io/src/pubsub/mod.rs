@@ -48,7 +48,8 @@ pub use sample::{Overflow, OwnedSample};
 pub struct Options {
     /// Client of a router, or peer.
     pub whatami: WhatAmI,
-    /// The id of the node; `None`: a random one.
+    /// The id of the node; `None`: a random one, and another one where a router still holds a session
+    /// of that one. A router that holds one of a chosen id is asked again until its lease has passed.
     pub zid: Option<Zid>,
     /// The other side takes this one for gone after so long without a sign of life.
     pub lease: Duration,
