@@ -767,3 +767,50 @@ fn frame_of_an_earlier_session_does_not_make_all_others_old() {
         assert_eq!(hand.node.take(), [on.clone(), on.clone()]);
     }
 }
+
+#[test]
+fn sample_that_names_the_key_of_a_withdrawn_subscriber_still_reaches_another_one() {
+    let mut hand = asked();
+    let gone = hand.node.session.subscriber("a/b".into()).unwrap();
+    let stays = hand.node.session.subscriber("a/*".into()).unwrap();
+    hand.turn();
+    let said = hand.said().concat();
+    assert_eq!(said[..2], [0x1e, 0x20], "DECLARE, KEY: {said:02x?}");
+    let named = Push::put(WireExpr::declared(u16::from(said[2]), false), b"on");
+    hand.node.session.withdraw_subscriber(gone);
+    hand.turn();
+    let said = hand.said();
+    assert_eq!(
+        said,
+        [[0x1e, 0x03, said[0][2]]],
+        "NO_SUBSCRIBER, its number"
+    );
+    // What was sent before the peer heard of it, for some seconds.
+    for seconds in 0..4 {
+        hand.now = NOW.after(Duration::from_secs(seconds));
+        hand.frame(|w| named.encode(w));
+        assert_eq!(hand.node.take(), [sample(stays, "a/b", b"on")]);
+    }
+    let mut said = hand.said();
+    hand.now = NOW.after(Duration::from_secs(6));
+    hand.turn();
+    said.append(&mut hand.said());
+    let no_key = bytes(|w| {
+        let id = named.key.scope;
+        let declaration = Declaration::NoKey { id };
+        let (interest, qos) = (None, Qos::DEFAULT);
+        Declare {
+            interest,
+            qos,
+            declaration,
+        }
+        .encode(w);
+    });
+    assert_eq!(
+        said.iter().filter(|said| **said == no_key).count(),
+        1,
+        "{said:02x?}"
+    );
+    hand.frame(|w| named.encode(w));
+    assert_eq!(hand.node.take(), []);
+}

@@ -62,8 +62,9 @@ fn none<E>(count: usize) -> Vec<Option<E>> {
     std::iter::repeat_with(|| None).take(count).collect()
 }
 
+/// Makes room for one more, and for one that is gone to stay for a while.
 fn grow<E>(entries: &mut Vec<Option<E>>) {
-    if entries.iter().all(Option::is_some) {
+    while entries.iter().filter(|entry| entry.is_none()).count() < 2 {
         entries.push(None);
     }
 }

@@ -267,7 +267,7 @@ impl<'s, K: AsRef<str>> Cx<'s, K> {
         let all = |key| {
             matching(tables.queryables.iter(), from, key, |queryable| {
                 let is_asked = queryable.complete || target != Target::AllComplete;
-                let is_there = queryable.owes != Owes::Withdrawal;
+                let is_there = !queryable.owes.is_withdrawn();
                 (is_asked && is_there).then(|| queryable.key.as_ref())
             })
         };

@@ -26,6 +26,7 @@ pub(super) fn withdraw<E>(slot: &mut Option<E>, owes: impl Fn(&mut E) -> &mut Ow
     if let Some(entry) = slot {
         match owes(entry) {
             Owes::Key => *slot = None,
+            owes if owes.is_withdrawn() => {}
             owes => *owes = Owes::Withdrawal,
         }
     }
@@ -36,7 +37,7 @@ pub(super) fn forget<E>(entries: &mut [Option<E>], owes: impl Fn(&mut E) -> &mut
     for slot in entries {
         if let Some(entry) = slot {
             match owes(entry) {
-                Owes::Withdrawal => *slot = None,
+                owes if owes.is_withdrawn() => *slot = None,
                 owes => *owes = Owes::Key,
             }
         }
@@ -50,6 +51,11 @@ struct Teller<'a, X: ?Sized> {
     agreed: &'a Agreed,
     now: Instant,
     withdrawn: &'a mut u16,
+    /// Whether keys of what is gone are kept for a while; whether some time has passed; whether any was
+    /// kept.
+    keeps: bool,
+    ages: bool,
+    kept: bool,
 }
 
 impl<X: Tx + ?Sized> Teller<'_, X> {
@@ -138,7 +144,8 @@ impl<X: Tx + ?Sized> Teller<'_, X> {
         self.declare(interest, declaration)
     }
 
-    /// Takes back those entries that have ended.
+    /// Takes back those entries that have ended. Their keys are kept where there is room, because what
+    /// is on its way may name them, and be for others too.
     fn withdrawals<E: Numbered>(
         &mut self,
         kind: Option<EntityKind>,
@@ -146,24 +153,40 @@ impl<X: Tx + ?Sized> Teller<'_, X> {
         entries: &mut [Option<E>],
         of: impl Fn(&mut E) -> (&str, &mut Owes, bool),
     ) -> Result<(), Refused> {
+        let has_room = entries.iter().any(Option::is_none);
         for slot in entries {
             let Some(entry) = slot else { continue };
             let id = entry.number();
             let (key, owes, interested) = of(entry);
-            if *owes != Owes::Withdrawal {
-                continue;
-            }
-            if let Some(kind) = kind {
-                let (id, key) = (u32::from(id), None);
-                self.declare(None, Declaration::NoEntity { kind, id, key })?;
-            } else if interested {
-                let interest = Interest {
-                    id: u32::from(id),
-                    ..Interest::default()
-                };
-                self.send(&mut |w| interest.encode(w))?;
-            }
+            let stays = match *owes {
+                Owes::Withdrawal => {
+                    if let Some(kind) = kind {
+                        let (id, key) = (u32::from(id), None);
+                        self.declare(None, Declaration::NoEntity { kind, id, key })?;
+                    } else if interested {
+                        let interest = Interest {
+                            id: u32::from(id),
+                            ..Interest::default()
+                        };
+                        self.send(&mut |w| interest.encode(w))?;
+                    }
+                    *owes = Owes::Gone;
+                    true
+                }
+                Owes::Gone => {
+                    if self.ages {
+                        *owes = Owes::Stale;
+                    }
+                    true
+                }
+                Owes::Stale => !self.ages,
+                _ => continue,
+            };
             if !parts(sort, key).0.is_empty() {
+                if stays && self.keeps && has_room {
+                    self.kept = true;
+                    continue;
+                }
                 self.declare(None, Declaration::NoKey { id })?;
             }
             *slot = None;
@@ -178,7 +201,7 @@ fn again<E>(entries: &mut [Option<E>], owes: impl Fn(&mut E) -> &mut Owes) {
     for entry in entries.iter_mut().flatten() {
         match owes(entry) {
             owes @ (Owes::Thing | Owes::Nothing) => *owes = Owes::Again,
-            Owes::Key | Owes::Again | Owes::Withdrawal => {}
+            _ => {}
         }
     }
 }
@@ -210,6 +233,9 @@ impl<T: Tables> Session<T> {
             agreed: &self.agreed,
             now,
             withdrawn: &mut self.withdrawn,
+            keeps: T::SUBSCRIBES || T::ANSWERS || T::ASKS,
+            ages: self.forget <= now,
+            kept: false,
         };
         teller.keys(Sort::Publisher, all.publishers, |e| {
             (e.key.as_ref(), &mut e.owes)
@@ -316,12 +342,18 @@ impl<T: Tables> Session<T> {
                 *slot = None;
             }
         }
+        let (kept, aged) = (teller.kept, teller.ages);
         if !self.said_all {
             // Between peers, what is there is said unasked, and that it was all.
             if with_peer {
                 teller.declare(Some(UNASKED), Declaration::Final)?;
             }
             self.said_all = true;
+        }
+        if !kept {
+            self.forget = Instant::FAR;
+        } else if aged || self.forget == Instant::FAR {
+            self.forget = now.after_micros(self.silence());
         }
         self.owed = false;
         Ok(())

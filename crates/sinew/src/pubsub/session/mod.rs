@@ -165,6 +165,8 @@ pub struct Session<T: Tables> {
     retry: Instant,
     /// When the handshake has taken too long.
     give_up: Instant,
+    /// When the keys of what has been withdrawn are looked at again.
+    forget: Instant,
     /// Something is to be declared.
     owed: bool,
     /// The peer was told that all has been declared.
@@ -196,6 +198,7 @@ impl<T: Tables> Session<T> {
             heard: Instant::START,
             retry: Instant::FAR,
             give_up: Instant::FAR,
+            forget: Instant::FAR,
             owed: false,
             said_all: false,
             known: Known {
@@ -297,7 +300,8 @@ impl<T: Tables> Session<T> {
                 let batch = self.out.since().after_micros(self.batching);
                 let sign = self.out.left.after_micros(self.silence());
                 let lease = self.heard.after_micros(self.agreed.lease);
-                deadline.min(batch).min(sign).min(lease).min(self.retry)
+                let due = batch.min(sign).min(lease).min(self.retry);
+                deadline.min(due).min(self.forget)
             }
         }
     }
@@ -355,7 +359,7 @@ impl<T: Tables> Session<T> {
                     self.retry = now.after_micros(self.silence());
                     self.declare_again();
                 }
-                if self.owed {
+                if self.owed || self.forget <= now {
                     self.declare(tx, now)?;
                     self.out.flush(tx, &self.agreed, now)?;
                 }
@@ -479,6 +483,7 @@ impl<T: Tables> Session<T> {
             overflowed: false,
         };
         self.owed = false;
+        self.forget = Instant::FAR;
         let all = self.tables.all();
         for slot in all.foreign.iter_mut() {
             *slot = None;

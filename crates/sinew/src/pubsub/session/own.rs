@@ -15,6 +15,17 @@ pub(super) enum Owes {
     Nothing,
     /// That it is gone.
     Withdrawal,
+    /// That its key is gone, later: what the peer sent before it heard may still name it.
+    Gone,
+    /// The same, now for some time.
+    Stale,
+}
+
+impl Owes {
+    /// Whether nothing is for it any more.
+    pub(super) fn is_withdrawn(self) -> bool {
+        matches!(self, Owes::Withdrawal | Owes::Gone | Owes::Stale)
+    }
 }
 
 /// The kinds of things that have a key, as the numbers on the wire tell them apart.

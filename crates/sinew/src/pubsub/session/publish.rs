@@ -346,6 +346,9 @@ impl<T: Tables> Session<T> {
         }
         let slot = self.tables.all().publishers.get(usize::from(id.0));
         let publisher = slot.and_then(Option::as_ref).ok_or(PutError::NoSuch)?;
+        if publisher.owes.is_withdrawn() {
+            return Err(PutError::NoSuch);
+        }
         let options = publisher.options;
         let mut message = message(publisher.number, options.qos);
         let sent = match publisher.known && !self.known.overflowed {
@@ -372,7 +375,9 @@ impl<T: Tables> Session<T> {
     ) -> Result<(), PutError> {
         let said = self.declare(tx, now);
         match self.tables.all().publishers.get(usize::from(id.0)) {
-            Some(Some(publisher)) if !matches!(publisher.owes, Owes::Key | Owes::Withdrawal) => {
+            Some(Some(publisher))
+                if publisher.owes != Owes::Key && !publisher.owes.is_withdrawn() =>
+            {
                 Ok(())
             }
             _ => Ok(said?),

@@ -120,7 +120,7 @@ impl<'s, K: AsRef<str>> Cx<'s, K> {
             tables.subscribers.iter(),
             self.place.entity(),
             key,
-            |subscriber| (subscriber.owes != Owes::Withdrawal).then(|| subscriber.key.as_ref()),
+            |subscriber| (!subscriber.owes.is_withdrawn()).then(|| subscriber.key.as_ref()),
         );
         let Ok(found) = found else {
             count(&mut self.stats.bad_key);
