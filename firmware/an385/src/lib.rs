@@ -6,6 +6,10 @@
 //! | `direct` | no queue: answers and streams are escaped straight into the UART |
 //! | `queued` | the block queue between the engine and the UART |
 //! | `shared` | a domain link to a Linux process, with doorbells by UART1 |
+//! | `zenoh_pub` | a node of Zenoh over the UART that publishes, and nothing else |
+//! | `zenoh_pubsub` | one that publishes and subscribes |
+//! | `zenoh_all` | one that publishes, subscribes, asks and answers |
+//! | `puts` | instructions per published sample, printed on the UART |
 //! | `count` | instructions per call, printed on the UART |
 //! | `messages` | instructions per message through a domain channel, printed on the UART |
 //! | `calls` | instructions per call through a message channel, printed on the UART |
@@ -31,8 +35,9 @@ pub mod lock;
 #[allow(unsafe_code)]
 pub mod shared;
 pub mod uart;
+pub mod zenoh;
 
-pub use agreed::MTU;
+pub use agreed::{BATCH, MTU};
 
 /// Calls that outlive their receive step, at a time.
 pub const CALLS: usize = 4;

@@ -4,7 +4,7 @@ use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
 use core::task::Waker;
 
 use sinew::frame::hdlc::{Decoder, RPC_ADDRESS, put_frame};
-use sinew::link::{Port, SendError};
+use sinew::link::{Port, SendError, Tx};
 
 use crate::{MTU, board};
 
@@ -58,18 +58,18 @@ fn put(byte: u8) {
     board::send(byte, collect);
 }
 
-/// Packets from the UART.
-pub struct Receiver {
+/// Packets from the UART, of at most `N` bytes.
+pub struct Receiver<const N: usize = MTU> {
     decoder: Decoder,
-    place: [u8; MTU],
+    place: [u8; N],
 }
 
-impl Receiver {
+impl<const N: usize> Receiver<N> {
     /// A receiver at the start of the stream.
-    pub const fn new() -> Receiver {
+    pub const fn new() -> Self {
         Receiver {
             decoder: Decoder::new(RPC_ADDRESS),
-            place: [0; MTU],
+            place: [0; N],
         }
     }
 
@@ -85,9 +85,55 @@ impl Receiver {
     }
 }
 
-impl Default for Receiver {
+impl<const N: usize> Default for Receiver<N> {
     fn default() -> Self {
         Receiver::new()
+    }
+}
+
+/// The sending half of a link over the UART, for packets of at most `N` bytes. A packet has left when
+/// `commit` returns, so there is always a place.
+pub struct Sender<const N: usize> {
+    place: [u8; N],
+}
+
+impl<const N: usize> Sender<N> {
+    /// A sender with an empty place.
+    pub const fn new() -> Self {
+        Sender { place: [0; N] }
+    }
+}
+
+impl<const N: usize> Default for Sender<N> {
+    fn default() -> Self {
+        Sender::new()
+    }
+}
+
+impl<const N: usize> Tx for Sender<N> {
+    fn mtu(&self) -> usize {
+        N
+    }
+
+    fn place(&mut self, min: usize) -> Result<&mut [u8], SendError> {
+        match min > N {
+            true => Err(SendError::TooLarge),
+            false => Ok(&mut self.place),
+        }
+    }
+
+    fn commit(&mut self, len: usize) -> Result<(), SendError> {
+        let packet = self.place.get(..len).ok_or(SendError::TooLarge)?;
+        if !packet.is_empty() {
+            send(packet);
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) {}
+
+    fn arm(&mut self, waker: &Waker) {
+        waker.wake_by_ref();
     }
 }
 

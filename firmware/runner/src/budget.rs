@@ -44,7 +44,7 @@ impl Figures {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("budgets.toml");
         let budgets: Budgets = toml::from_str(&std::fs::read_to_string(path)?)?;
         println!(
-            "{:8} {:22} {:>7} {:>7} {:13} what",
+            "{:12} {:22} {:>7} {:>7} {:13} what",
             "image", "figure", "value", "aim", "unit"
         );
         let mut above = Vec::new();
@@ -74,7 +74,7 @@ impl Figures {
             } else {
                 ""
             };
-            println!("{image:8} {figure:22} {value:7} {aim_text:>7} {unit:13} {what}{mark}");
+            println!("{image:12} {figure:22} {value:7} {aim_text:>7} {unit:13} {what}{mark}");
         }
         match self.0.keys().next() {
             None if above.is_empty() => Ok(()),

@@ -13,6 +13,7 @@ mod image;
 mod machine;
 mod restarts;
 mod shared;
+mod zenoh;
 
 use std::error::Error;
 use std::io::Read;
@@ -31,7 +32,8 @@ type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 const SERVING: [&str; 2] = ["direct", "queued"];
 
 /// The images that count instructions, and their names in budgets.toml.
-const COUNTING: [(Machine, &str, &str); 4] = [
+const COUNTING: [(Machine, &str, &str); 5] = [
+    (AN385, "puts", "puts"),
     (AN385, "count", "count"),
     (AN385, "messages", "messages"),
     (AN385, "calls", "calls"),
@@ -84,6 +86,16 @@ fn run() -> Result<()> {
         figures.add(name, "stack", board.stack_used(&image)?);
     }
     serve_shared(&mut figures)?;
+    for (name, check) in zenoh::IMAGES {
+        let image = Image::read(AN385, name)?;
+        image.check_no_panic()?;
+        let mut board = Emulator::start(&image)?;
+        let right = check(&board).map_err(|error| format!("{name}: {error}"))?;
+        println!("{name}: {right} samples, queries and replies arrived as they must");
+        figures.add(name, "flash", image.flash);
+        figures.add(name, "ram_static", image.ram);
+        figures.add(name, "stack", board.stack_used(&image)?);
+    }
     restarts::run(&Image::read(AN385, "channel")?, restarts())?;
     for (machine, image, name) in COUNTING {
         count(machine, image, name, &mut figures)?;

@@ -20,7 +20,7 @@ extern "C" fn main() -> ! {
     let mut clock = board::Clock::start();
     let mut server = Server::new(&SLOTS);
     let mut services = an385::kinds();
-    let mut requests = uart::Receiver::new();
+    let mut requests = uart::Receiver::<MTU>::new();
     let mut place = [0; MTU];
     loop {
         board::acknowledge();

@@ -39,7 +39,7 @@ extern "C" fn main() -> ! {
     };
     let mut server = Server::new(&SLOTS);
     let mut services = (cache::Serve(CacheService::new()), an385::kinds());
-    let mut requests = uart::Receiver::new();
+    let mut requests = uart::Receiver::<MTU>::new();
     loop {
         board::acknowledge();
         let now = Instant::from_micros(clock.micros());
