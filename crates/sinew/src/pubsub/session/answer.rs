@@ -236,16 +236,20 @@ impl<T: Tables> Session<T> {
         tx: &mut X,
         now: Instant,
     ) -> Result<(), Refused> {
+        let mut next = Instant::FAR;
         for slot in self.tables.all().requests.iter_mut() {
-            let Some(open) = slot.as_ref().filter(|open| open.deadline <= now) else {
+            let Some(open) = slot else { continue };
+            if open.deadline > now {
+                next = next.min(open.deadline);
                 continue;
-            };
+            }
             let (id, qos) = (open.id, open.qos);
             let end = ResponseFinal { id, qos };
             self.out
                 .send(tx, &self.agreed, How::CONTROL, now, |w| end.encode(w))?;
             *slot = None;
         }
+        self.expires = next;
         Ok(())
     }
 }
@@ -298,6 +302,7 @@ impl<'s, K: AsRef<str>> Cx<'s, K> {
                 .timeout_ms
                 .map(|ms| u64::from(ms).saturating_mul(1000));
             let deadline = self.now.after_micros(timeout.unwrap_or(PATIENCE));
+            *self.expires = deadline.min(*self.expires);
             let open = slot.get_or_insert(Request {
                 id,
                 qos,
@@ -324,7 +329,10 @@ impl<'s, K: AsRef<str>> Cx<'s, K> {
             match open.and_then(|index| requests.get_mut(index)?.as_mut()) {
                 Some(open) if open.open > 1 => open.open -= 1,
                 // The end is sent at once by who looks for what was not finished in time.
-                Some(open) => (open.open, open.deadline) = (0, self.now),
+                Some(open) => {
+                    (open.open, open.deadline) = (0, self.now);
+                    *self.expires = self.now;
+                }
                 None => {}
             }
             return self.place.next();

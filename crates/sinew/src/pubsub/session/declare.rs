@@ -199,9 +199,9 @@ impl<X: Tx + ?Sized> Teller<'_, X> {
 /// What was said may have been lost.
 fn again<E>(entries: &mut [Option<E>], owes: impl Fn(&mut E) -> &mut Owes) {
     for entry in entries.iter_mut().flatten() {
-        match owes(entry) {
-            owes @ (Owes::Thing | Owes::Nothing) => *owes = Owes::Again,
-            _ => {}
+        let owes = owes(entry);
+        if matches!(owes, Owes::Thing | Owes::Nothing) {
+            *owes = Owes::Again;
         }
     }
 }

@@ -175,6 +175,8 @@ pub struct Session<T: Tables> {
     /// The packet in hand cannot be read further.
     broken: Option<Closed>,
     last_query: u32,
+    /// No query of the peer expires before.
+    expires: Instant,
     /// How many of one's own entries were withdrawn; wraps.
     withdrawn: u16,
     /// [`Config::batching`] in microseconds.
@@ -207,6 +209,7 @@ impl<T: Tables> Session<T> {
             },
             broken: None,
             last_query: 0,
+            expires: Instant::FAR,
             withdrawn: 0,
             batching: micros(config.batching),
             stats: Stats::ZERO,
@@ -293,9 +296,7 @@ impl<T: Tables> Session<T> {
             Phase::Open if self.owed => Instant::START,
             Phase::Open => {
                 if T::ANSWERS {
-                    for request in self.tables.all().requests.iter().flatten() {
-                        deadline = deadline.min(request.deadline);
-                    }
+                    deadline = deadline.min(self.expires);
                 }
                 let batch = self.out.since().after_micros(self.batching);
                 let sign = self.out.left.after_micros(self.silence());
@@ -363,7 +364,7 @@ impl<T: Tables> Session<T> {
                     self.declare(tx, now)?;
                     self.out.flush(tx, &self.agreed, now)?;
                 }
-                if T::ANSWERS {
+                if T::ANSWERS && self.expires <= now {
                     self.expire_request(tx, now)?;
                 }
                 if self.is_batching() && self.out.since().after_micros(self.batching) <= now {

@@ -93,6 +93,7 @@ pub(super) struct Cx<'s, K> {
     pub agreed: &'s Agreed,
     pub known: &'s mut Known,
     pub owed: &'s mut bool,
+    pub expires: &'s mut Instant,
     pub now: Instant,
 }
 
@@ -269,6 +270,7 @@ impl<T: Tables> Session<T> {
             agreed: &self.agreed,
             known: &mut self.known,
             owed: &mut self.owed,
+            expires: &mut self.expires,
             now,
         };
         match message::<T, X>(cx, bytes, skipped, tx) {
