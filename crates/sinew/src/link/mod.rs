@@ -40,12 +40,34 @@ pub enum SendError {
     Closed,
 }
 
+impl core::fmt::Display for SendError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            SendError::Full => "every place is taken: wait, then retry",
+            SendError::TooLarge => "larger than the link's packets: shorten it, or enlarge them",
+            SendError::Closed => "the link is closed: connect again",
+        })
+    }
+}
+
+impl core::error::Error for SendError {}
+
 /// Why nothing can be received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RecvError {
     /// The peer or the link is gone and everything it sent has been read. Connect again.
     Closed,
 }
+
+impl core::fmt::Display for RecvError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            RecvError::Closed => "the link is closed, and all was read: connect again",
+        })
+    }
+}
+
+impl core::error::Error for RecvError {}
 
 /// The sending half of a link.
 pub trait Tx {

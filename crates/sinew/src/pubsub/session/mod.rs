@@ -125,6 +125,16 @@ pub enum State {
     Open,
 }
 
+impl core::fmt::Display for State {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            State::Closed => "closed",
+            State::Opening => "opening",
+            State::Open => "open",
+        })
+    }
+}
+
 /// [`State`], step by step; see `handshake`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {

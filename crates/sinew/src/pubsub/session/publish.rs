@@ -128,6 +128,17 @@ pub enum Put {
     Dropped,
 }
 
+impl core::fmt::Display for Put {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Put::Heard => "sent to somebody who subscribes",
+            Put::Sent => "sent; whether somebody subscribes is not known",
+            Put::Unheard => "not sent: nobody subscribes",
+            Put::Dropped => "dropped: the link is full",
+        })
+    }
+}
+
 /// Why a sample was not sent, or not yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PutError {

@@ -87,6 +87,16 @@ pub enum Ended {
     Lost,
 }
 
+impl core::fmt::Display for Ended {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Ended::Complete => "everybody has answered",
+            Ended::TimedOut => "its time was up",
+            Ended::Lost => "the session was lost: answers may be missing",
+        })
+    }
+}
+
 /// Why a query was not sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AskError {
