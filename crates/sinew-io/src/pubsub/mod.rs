@@ -5,7 +5,7 @@
 //!
 //! let node = pubsub::connect("tcp:127.0.0.1:7447")?;
 //! let lamp = node.publisher("demo/lamp")?;
-//! lamp.put(b"on")?;
+//! println!("{}", lamp.put(b"on")?);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -21,7 +21,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sinew::pubsub::codec::{WhatAmI, Zid};
 use sinew::pubsub::session::Config;
 
 use crate::apart::{self, Apart};
@@ -42,6 +41,17 @@ pub use driver::Driver;
 pub use node::{Node, NotOpen, Publisher, Queryable, Samples, SendOnceError, Subscriber};
 pub use query::{Answer, Replies, ReplyError, Responder};
 pub use sample::{Overflow, OwnedSample};
+#[doc(no_inline)]
+pub use sinew::pubsub::codec::{
+    Body, Consolidation, Encoding, Kind, Priority, Qos, Target, WhatAmI, Zid,
+};
+#[doc(no_inline)]
+pub use sinew::pubsub::keyexpr::KeyExpr;
+#[doc(no_inline)]
+pub use sinew::pubsub::session::{
+    Ask, AskError, Closed, DeclareError, Ended, Peer, PublisherOptions, Put, PutError, Question,
+    Sample, State, Stats,
+};
 
 /// How a node behaves.
 #[derive(Clone, Debug)]
@@ -128,10 +138,16 @@ impl std::error::Error for OpenError {}
 /// How long [`connect`] waits for the session.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// What a text names, for Zenoh: on a stream with its framing, unless the text says another. What
+/// `text.parse()` gives is for calls.
+pub fn endpoint(text: &str) -> Result<Endpoint, EndpointError> {
+    Endpoint::parse(text, Use::Batches)
+}
+
 /// A client of the router at an endpoint, when its session is open.
-pub fn connect(endpoint: &str) -> Result<Node, OpenError> {
-    let endpoint = Endpoint::parse(endpoint, Use::Batches).map_err(OpenError::Endpoint)?;
-    let node = open(&endpoint, Options::client());
+pub fn connect(at: &str) -> Result<Node, OpenError> {
+    let at = endpoint(at).map_err(OpenError::Endpoint)?;
+    let node = open(&at, Options::client());
     match node.wait_open(CONNECT_TIMEOUT) {
         Ok(_) => Ok(node),
         Err(error) => Err(OpenError::NotOpen(error)),

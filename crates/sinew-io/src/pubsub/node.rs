@@ -337,6 +337,23 @@ impl Publisher {
     pub fn is_heard(&self) -> Option<bool> {
         self.node.shared().core().session.is_heard(self.id)
     }
+
+    /// Waits until somebody subscribes, and returns what [`Publisher::is_heard`] says then: what is put
+    /// earlier goes to nobody.
+    pub fn wait_heard(&self, timeout: Duration) -> Option<bool> {
+        let until = std::time::Instant::now().checked_add(timeout);
+        loop {
+            let seen = self.node.shared().room.count();
+            let heard = self.is_heard();
+            let left = until.map_or(Duration::from_secs(1), |until| {
+                until.saturating_duration_since(std::time::Instant::now())
+            });
+            if heard == Some(true) || left.is_zero() {
+                return heard;
+            }
+            self.node.shared().room.wait(seen, left);
+        }
+    }
 }
 
 impl Drop for Publisher {
