@@ -8,6 +8,8 @@ mod image;
 mod messages;
 #[path = "book/porting.rs"]
 mod porting;
+#[path = "book/pubsub.rs"]
+mod pubsub;
 #[path = "../examples/tutorial/src/service.rs"]
 mod service;
 #[path = "book/streams.rs"]

@@ -323,3 +323,15 @@ fn every_call_of_mdcom_is_shown_with_a_line_of_its_test() {
         ]
     );
 }
+
+#[test]
+fn every_fault_of_zenoh_pico_is_shown_with_its_test() {
+    let page = read(&root().join("docs/src/zenoh-pico.md"));
+    let file = read(&root().join("crates/sinew/tests/pico_faults.rs"));
+    let faults = page.split('`').filter(|name| name.starts_with("fault_"));
+    let faults: Vec<&str> = faults.collect();
+    assert_eq!(faults.len(), 6);
+    for fault in faults {
+        body_of(&file, fault); // it is there
+    }
+}
