@@ -9,8 +9,7 @@ pub struct Writer<'p> {
     place: &'p mut [u8],
     /// Where the next byte goes, or would go.
     at: usize,
-    /// In place of `place`: what is written from byte `skip` on goes here.
-    window: &'p mut [u8],
+    /// What stands before this is not written: `place` begins here.
     skip: usize,
 }
 
@@ -26,24 +25,14 @@ impl<'p> Writer<'p> {
     /// A cursor behind the first `at` bytes of `place`, which are kept.
     #[inline]
     pub const fn behind(place: &'p mut [u8], at: usize) -> Self {
-        Writer {
-            place,
-            at,
-            window: &mut [],
-            skip: 0,
-        }
+        Writer { place, at, skip: 0 }
     }
 
     /// Writes only a part of a message: what is behind its first `skip` bytes, as far as there is
     /// place. A message that is cut into several packets is written once for each, and every byte of
     /// it goes straight where it leaves from.
     pub const fn window(place: &'p mut [u8], skip: usize) -> Self {
-        Writer {
-            place: &mut [],
-            at: 0,
-            window: place,
-            skip,
-        }
+        Writer { place, at: 0, skip }
     }
 
     /// How many bytes are written, or would be if there were place for them.
@@ -51,7 +40,7 @@ impl<'p> Writer<'p> {
         self.at
     }
 
-    /// How many bytes were written, or `None` if something did not fit.
+    /// How many bytes were written, or `None` if something did not fit. Not for windows.
     #[inline]
     pub const fn finish(self) -> Option<usize> {
         if self.at > self.place.len() {
@@ -64,9 +53,9 @@ impl<'p> Writer<'p> {
     /// The next `len` bytes of the place, to be written later; `None` if they do not fit.
     #[inline]
     pub fn room(&mut self, len: usize) -> Option<&mut [u8]> {
-        let at = self.at;
-        self.at = at.saturating_add(len);
-        self.place.get_mut(at..self.at)
+        let at = self.at.checked_sub(self.skip);
+        self.at = self.at.saturating_add(len);
+        self.place.get_mut(at?..)?.get_mut(..len)
     }
 
     /// One byte.
@@ -78,8 +67,8 @@ impl<'p> Writer<'p> {
     /// These bytes, with one check for all.
     #[inline]
     pub fn array<const N: usize>(&mut self, bytes: [u8; N]) {
-        match self.room(N) {
-            Some(room) => room.copy_from_slice(&bytes),
+        match self.room(N).and_then(|room| room.first_chunk_mut()) {
+            Some(room) => *room = bytes,
             None => self.beyond(&bytes),
         }
     }
@@ -106,12 +95,12 @@ impl<'p> Writer<'p> {
 
     /// A number of up to 32 bits, in one to five bytes.
     #[inline(never)]
-    pub fn vle32(&mut self, value: u32) {
-        if value < 0x80 {
-            self.byte(value as u8);
-        } else {
-            self.long32(value);
+    pub fn vle32(&mut self, mut value: u32) {
+        while value >= 0x80 {
+            self.byte(value as u8 | 0x80);
+            value >>= 7;
         }
+        self.byte(value as u8);
     }
 
     /// A number of up to 64 bits, in one to nine bytes.
@@ -141,15 +130,6 @@ impl<'p> Writer<'p> {
         self.at = FULL;
     }
 
-    #[inline(never)]
-    fn long32(&mut self, mut value: u32) {
-        while value >= 0x80 {
-            self.byte(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.byte(value as u8);
-    }
-
     /// The header of a message, to which extensions can be added.
     pub fn head(&mut self, header: u8) -> Head {
         let head = Head(self.at);
@@ -159,30 +139,24 @@ impl<'p> Writer<'p> {
 
     /// Adds flags to a byte written before.
     fn or(&mut self, at: usize, bits: u8) {
-        let byte = match self.place.get_mut(at) {
-            Some(byte) => Some(byte),
-            None => at
-                .checked_sub(self.skip)
-                .and_then(|at| self.window.get_mut(at)),
-        };
-        if let Some(byte) = byte {
+        let at = at.checked_sub(self.skip);
+        if let Some(byte) = at.and_then(|at| self.place.get_mut(at)) {
             *byte |= bits;
         }
     }
 
-    /// What of `bytes`, which were counted, goes into the window.
+    /// Writes what of `bytes`, which were counted, there is place for.
     #[inline(never)]
     fn beyond(&mut self, bytes: &[u8]) {
         let start = self.at.saturating_sub(bytes.len());
-        let (from, to) = match start.checked_sub(self.skip) {
-            Some(to) => (0, to),
-            None => (self.skip.wrapping_sub(start), 0),
-        };
+        let (from, to) = (
+            self.skip.saturating_sub(start),
+            start.saturating_sub(self.skip),
+        );
         let seen = bytes.get(from..).unwrap_or_default();
-        let room = self.window.get_mut(to..).unwrap_or_default();
-        let len = seen.len().min(room.len());
-        if let (Some(room), Some(seen)) = (room.get_mut(..len), seen.get(..len)) {
-            room.copy_from_slice(seen);
+        let room = self.place.get_mut(to..).unwrap_or_default();
+        for (to, from) in room.iter_mut().zip(seen) {
+            *to = *from;
         }
     }
 }

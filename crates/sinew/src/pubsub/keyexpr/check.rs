@@ -65,34 +65,27 @@ impl Checker {
         };
         Ok(())
     }
-
-    const fn bytes(&mut self, mut bytes: &[u8]) -> Result<(), KeyExprError> {
-        while let Some((byte, rest)) = bytes.split_first() {
-            if let Err(error) = self.byte(*byte) {
-                return Err(error);
-            }
-            bytes = rest;
-        }
-        Ok(())
-    }
 }
 
 /// Whether both together are valid and canonical; `NotCanonical` only where they are valid.
+#[inline(never)]
 pub(super) const fn check(head: &[u8], tail: &[u8]) -> Result<(), KeyExprError> {
     let mut checker = Checker {
         at: At::Start,
         after_two: false,
         canonical: true,
     };
-    if let Err(error) = checker.bytes(head) {
-        return Err(error);
-    }
-    if let Err(error) = checker.bytes(tail) {
-        return Err(error);
-    }
-    // Ends the last chunk, which is empty behind a slash and where there is nothing at all.
-    if let Err(error) = checker.byte(b'/') {
-        return Err(error);
+    // The slash ends the last chunk, which is empty behind one and where there is nothing at all.
+    let mut parts: &[&[u8]] = &[head, tail, b"/"];
+    while let Some((part, others)) = parts.split_first() {
+        let mut bytes = *part;
+        while let Some((byte, rest)) = bytes.split_first() {
+            if let Err(error) = checker.byte(*byte) {
+                return Err(error);
+            }
+            bytes = rest;
+        }
+        parts = others;
     }
     if checker.canonical {
         Ok(())

@@ -143,14 +143,16 @@ impl<'k> KeyExpr<'k> {
     ///
     /// `demo/**` is `demo` and `/**`; `**` is nothing and `**`; a key is itself and nothing.
     pub fn concrete_prefix(self) -> (&'k str, &'k str) {
-        let before = self.0.split('*').next().unwrap_or_default();
-        if before.len() == self.0.len() {
-            return (self.0, "");
+        let mut slash = 0;
+        for (at, byte) in self.0.bytes().enumerate() {
+            match byte {
+                b'/' => slash = at,
+                // The wildcard's chunk begins behind the last slash before it.
+                b'*' => return self.0.split_at_checked(slash).unwrap_or(("", self.0)),
+                _ => {}
+            }
         }
-        // The wildcard's chunk begins behind the last slash before it.
-        self.0
-            .split_at_checked(before.rfind('/').unwrap_or(0))
-            .unwrap_or(("", self.0))
+        (self.0, "")
     }
 }
 

@@ -303,7 +303,7 @@ impl Out {
                 Err(error) => return Err(error.into()),
             };
             let first = cut.offset == 0 && agreed.patch > 0;
-            let mut head = transport::Fragment {
+            let head = transport::Fragment {
                 reliable: cut.channel == Channel::Reliable,
                 more: true,
                 sn: self.next(cut.channel),
@@ -313,14 +313,14 @@ impl Out {
                 payload: &[],
             };
             let mut writer = Writer::new(place);
-            head.encode(&mut writer);
+            head.encode_head(&mut writer);
             let at = writer.total();
             let room = agreed.limit.saturating_sub(at);
             let rest = cut.total.saturating_sub(cut.offset);
-            if rest <= room {
-                head.more = false;
-                let mut writer = Writer::new(place);
-                head.encode(&mut writer);
+            if rest <= room
+                && let Some(header) = place.first_mut()
+            {
+                *header &= !transport::Fragment::MORE;
             }
             let len = rest.min(room);
             let (_, body) = place.split_at_mut_checked(at).ok_or(Refused::TooLarge)?;
@@ -376,7 +376,7 @@ impl Out {
                 drop: true,
                 payload: &[],
             }
-            .encode(&mut writer);
+            .encode_head(&mut writer);
             let len = writer.finish().ok_or(Refused::TooLarge)?;
             tx.commit(len)?;
             tx.flush();
@@ -410,6 +410,7 @@ impl Out {
     }
 
     /// Sends the batch under construction, if there is one.
+    #[inline(never)]
     pub(super) fn commit<X: Tx + ?Sized>(
         &mut self,
         tx: &mut X,

@@ -101,12 +101,12 @@ struct Plain<'p> {
 }
 
 impl Message for Plain<'_> {
-    // In place, it is seen that there are no options, and none are looked at.
+    // Who writes nothing else does not link the options.
     #[inline(always)]
     fn write(&mut self, writer: &mut Writer<'_>) {
         let key = WireExpr::declared(self.number, true);
-        let (qos, body) = (self.qos, Body::put(self.payload));
-        Push { key, qos, body }.encode(writer);
+        Push::put_head(key, self.qos, self.payload.len(), writer);
+        writer.bytes(self.payload);
     }
 
     #[inline(never)]
@@ -286,8 +286,7 @@ impl<T: Tables> Session<T> {
         self.push(tx, id, now, true, |number, qos| {
             let key = WireExpr::declared(number, true);
             by(move |writer| {
-                let body = Body::put(&[]);
-                Push { key, qos, body }.encode_head(writer, len);
+                Push::put_head(key, qos, len, writer);
                 if let Some(room) = writer.room(len)
                     && let Some(fill) = fill.take()
                 {

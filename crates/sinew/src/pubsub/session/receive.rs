@@ -208,8 +208,8 @@ impl<T: Tables> Session<T> {
                 self.opening(&open, tx, now)
             }
             transport::OAM => {
-                Oam::decode(header, reader)?;
-                Ok(None)
+                Oam::skip(header, reader);
+                Ok(reader.end(None)?)
             }
             // What is for an open session can overtake the end of the handshake on links that lose.
             transport::FRAME | transport::FRAGMENT | transport::JOIN => {
@@ -333,7 +333,9 @@ fn message<'s, T: Tables, X: Tx + ?Sized>(
             cx.response_final(&end)
         }
         network::OAM => {
-            read!(Oam<'s>);
+            Oam::skip(header, &mut reader);
+            cx.place.len = bytes.len().saturating_sub(reader.len());
+            reader.end(())?;
             cx.place.next()
         }
         // Nothing that this session can have asked for. What it is not able to read has no end, so the

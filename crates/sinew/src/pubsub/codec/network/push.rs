@@ -75,25 +75,41 @@ impl<'p> Push<'p> {
     // Nearly every sample has four bytes before its payload: one check, one store.
     #[inline]
     pub fn encode_head(&self, w: &mut Writer<'_>, len: usize) {
-        let short = self.key.scope < 0x80 && self.key.suffix.is_empty() && len < 0x80;
-        if !(short && self.qos.0 < 0x80 && self.body.is_plain_put()) {
-            // A copy, so that the sample of the short path never has to be in memory.
-            let sample = *self;
-            return sample.encode_long_head(w, len);
+        if self.body.is_plain_put() {
+            return Push::put_head(self.key, self.qos, len, w);
         }
-        let (header, scope) = (PUSH | self.key.flags(), self.key.scope as u8);
-        if self.qos == Qos::DEFAULT {
+        // A copy, so that the sample of the short path never has to be in memory.
+        let sample = *self;
+        Push::start(sample.key, sample.qos, w);
+        sample.body.encode_head(w, len);
+    }
+
+    /// Writes all but the payload of a value without options, of which `len` bytes (at most
+    /// `u32::MAX`) are to follow. Who writes nothing else does not link the options.
+    #[inline]
+    pub fn put_head(key: WireExpr<'_>, qos: Qos, len: usize, w: &mut Writer<'_>) {
+        let short = key.scope < 0x80 && key.suffix.is_empty() && len < 0x80 && qos.0 < 0x80;
+        if !short {
+            return Push::long_put_head(key, qos, len, w);
+        }
+        let (header, scope) = (PUSH | key.flags(), key.scope as u8);
+        if qos == Qos::DEFAULT {
             w.array([header, scope, PUT, len as u8]);
         } else {
-            w.array([header | Z, scope, Qos::EXT, self.qos.0, PUT, len as u8]);
+            w.array([header | Z, scope, Qos::EXT, qos.0, PUT, len as u8]);
         }
     }
 
     #[inline(never)]
-    fn encode_long_head(&self, w: &mut Writer<'_>, len: usize) {
-        let mut head = w.head(PUSH | self.key.flags());
-        self.key.encode(w);
-        self.qos.encode(&mut head, w);
-        self.body.encode_head(w, len);
+    fn long_put_head(key: WireExpr<'_>, qos: Qos, len: usize, w: &mut Writer<'_>) {
+        Push::start(key, qos, w);
+        w.byte(PUT);
+        w.vle_len(len);
+    }
+
+    fn start(key: WireExpr<'_>, qos: Qos, w: &mut Writer<'_>) {
+        let mut head = w.head(PUSH | key.flags());
+        key.encode(w);
+        qos.encode(&mut head, w);
     }
 }

@@ -5,8 +5,6 @@ use super::{FRAGMENT, FRAME, QOS};
 
 /// In the headers of both: the numbers are those of the reliable channel.
 const R: u8 = 0x20;
-/// In FRAGMENT's header: there are more of the same message.
-const M: u8 = 0x40;
 /// The first fragment of a message.
 const FIRST: u8 = 0x2;
 /// The message is given up.
@@ -78,6 +76,9 @@ pub struct Fragment<'p> {
 }
 
 impl<'p> Fragment<'p> {
+    /// In the header: there are more of the same message.
+    pub const MORE: u8 = 0x40;
+
     /// Reads what follows `header`, and with it the rest of the batch.
     ///
     /// # Errors
@@ -95,7 +96,7 @@ impl<'p> Fragment<'p> {
                 _ => ext.unknown(r),
             }
         }
-        let (reliable, more) = (header & R != 0, header & M != 0);
+        let (reliable, more) = (header & R != 0, header & Self::MORE != 0);
         let payload = r.rest();
         r.end(Fragment {
             reliable,
@@ -115,8 +116,9 @@ impl<'p> Fragment<'p> {
     }
 
     /// Writes all but the piece.
+    #[inline(never)]
     pub fn encode_head(&self, w: &mut Writer<'_>) {
-        let flags = if self.reliable { R } else { 0 } | if self.more { M } else { 0 };
+        let flags = if self.reliable { R } else { 0 } | if self.more { Self::MORE } else { 0 };
         let mut head = w.head(FRAGMENT | flags);
         w.vle32(self.sn);
         encode_priority(self.priority, &mut head, w);
