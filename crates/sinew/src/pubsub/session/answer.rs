@@ -254,7 +254,7 @@ impl<T: Tables> Session<T> {
     }
 }
 
-impl<'s, K: AsRef<str>> Cx<'s, K> {
+impl<'s, T: Tables> Cx<'s, T> {
     /// A query: an event for each queryable that it is for, one a step. Where there is none, it is
     /// answered here.
     pub(super) fn request<X: Tx + ?Sized>(self, request: Message<'s>, tx: &mut X) -> Step<'s> {

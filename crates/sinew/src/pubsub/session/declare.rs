@@ -45,8 +45,8 @@ pub(super) fn forget<E>(entries: &mut [Option<E>], owes: impl Fn(&mut E) -> &mut
 }
 
 /// Where declarations go.
-struct Teller<'a, X: ?Sized> {
-    out: &'a mut Out,
+struct Teller<'a, T, X: ?Sized> {
+    out: &'a mut Out<T>,
     tx: &'a mut X,
     agreed: &'a Agreed,
     now: Instant,
@@ -58,7 +58,7 @@ struct Teller<'a, X: ?Sized> {
     kept: bool,
 }
 
-impl<X: Tx + ?Sized> Teller<'_, X> {
+impl<T: Tables, X: Tx + ?Sized> Teller<'_, T, X> {
     fn send(&mut self, message: &mut dyn FnMut(&mut Writer<'_>)) -> Result<(), Refused> {
         self.out
             .send(self.tx, self.agreed, How::DECLARATION, self.now, message)
@@ -389,7 +389,7 @@ impl Asked<'_> {
     }
 }
 
-impl<X: Tx + ?Sized> Teller<'_, X> {
+impl<T: Tables, X: Tx + ?Sized> Teller<'_, T, X> {
     /// Tells those entries that the peer is interested in; with AGGREGATE one, on its own key, which
     /// is what Zenoh-Pico's publishers wait for.
     fn answer<E: Numbered>(
@@ -430,7 +430,7 @@ impl<X: Tx + ?Sized> Teller<'_, X> {
 /// The interest that a peer is taken to have without saying so.
 const UNASKED: u32 = 0;
 
-impl<'s, K: AsRef<str>> Cx<'s, K> {
+impl<'s, T: Tables> Cx<'s, T> {
     /// What the peer declares.
     pub(super) fn declared(mut self, declare: &Declare<'_>) -> Step<'s> {
         let changed = match declare.declaration {
@@ -557,7 +557,7 @@ impl<'s, K: AsRef<str>> Cx<'s, K> {
                 changed
             }
             Some(id) => {
-                let is = |publisher: &&mut Publisher<K>| u32::from(publisher.number) == id;
+                let is = |publisher: &&mut Publisher<T::Key>| u32::from(publisher.number) == id;
                 let found = self.all.publishers.iter_mut().flatten().find(is);
                 found.is_some_and(|publisher| !core::mem::replace(&mut publisher.known, true))
             }

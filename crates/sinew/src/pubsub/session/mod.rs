@@ -167,7 +167,7 @@ pub struct Session<T: Tables> {
     agreed: Agreed,
     /// The batch size in one's own INIT.
     offered: u16,
-    out: Out,
+    out: Out<T>,
     incoming: Incoming,
     /// When something arrived last.
     heard: Instant,

@@ -3,11 +3,14 @@
 //! The place of the link is the batch under construction. It holds one frame with network messages,
 //! or transport messages, never both: Zenoh-Pico 1.9 reads no other batch.
 
+use core::marker::PhantomData;
+
 use crate::link::{SendError, Tx};
 use crate::pubsub::codec::{Priority, Writer, transport};
 use crate::time::Instant;
 
 use super::agreed::{Agreed, Channel};
+use super::tables::Tables;
 
 /// Why a message was not sent, or not yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -105,8 +108,9 @@ impl How {
     };
 }
 
+/// Whether messages are cut is for the tables to say.
 #[derive(Debug)]
-pub(super) struct Out {
+pub(super) struct Out<T> {
     /// How far the place is written; 0 where no batch is under construction.
     at: usize,
     /// Of its frame.
@@ -120,9 +124,10 @@ pub(super) struct Out {
     pub(super) left: Instant,
     /// Messages of more bytes are refused.
     largest: usize,
+    tables: PhantomData<T>,
 }
 
-impl Out {
+impl<T: Tables> Out<T> {
     pub(super) const fn new(largest: usize) -> Self {
         Out {
             at: 0,
@@ -132,6 +137,7 @@ impl Out {
             cut: None,
             left: Instant::START,
             largest,
+            tables: PhantomData,
         }
     }
 
@@ -208,7 +214,9 @@ impl Out {
         message: &mut dyn FnMut(&mut Writer<'_>),
     ) -> Result<(), Refused> {
         self.settle(tx, agreed, now)?;
-        if let Some(cut) = self.cut.filter(|cut| cut.channel == how.channel) {
+        if let Some(cut) = self.cut.filter(|cut| cut.channel == how.channel)
+            && T::ASSEMBLES
+        {
             if known(message) == (cut.total, cut.head) && !how.whole {
                 return self.fragments(tx, agreed, cut, now, message);
             }
@@ -259,7 +267,7 @@ impl Out {
                 self.flush(tx, agreed, now)
             };
         }
-        if how.whole || total > self.largest {
+        if how.whole || total > self.largest || !T::ASSEMBLES {
             tx.commit(0)?;
             return Err(Refused::TooLarge);
         }
@@ -359,7 +367,7 @@ impl Out {
         agreed: &Agreed,
         now: Instant,
     ) -> Result<(), Refused> {
-        let Some(cut) = self.cut.filter(|cut| cut.given_up) else {
+        let Some(cut) = self.cut.filter(|cut| cut.given_up && T::ASSEMBLES) else {
             return Ok(());
         };
         // Without marks, a number that is left out makes the peer discard what it has.

@@ -187,7 +187,7 @@ impl<T: Tables> Session<T> {
     }
 }
 
-impl<'s, K: AsRef<str>> Cx<'s, K> {
+impl<'s, T: Tables> Cx<'s, T> {
     pub(super) fn response(self, response: Response<'s>) -> Step<'s> {
         let is_open = |query: &Query| query.id == response.id;
         if !self.all.queries.iter().flatten().any(is_open) {

@@ -85,11 +85,11 @@ impl Spot<'_> {
 }
 
 /// What handling one network message needs.
-pub(super) struct Cx<'s, K> {
-    pub all: All<'s, K>,
+pub(super) struct Cx<'s, T: Tables> {
+    pub all: All<'s, T::Key>,
     pub place: Spot<'s>,
     pub stats: &'s mut Stats,
-    pub out: &'s mut Out,
+    pub out: &'s mut Out<T>,
     pub agreed: &'s Agreed,
     pub known: &'s mut Known,
     pub owed: &'s mut bool,
@@ -286,7 +286,7 @@ impl<T: Tables> Session<T> {
 
 /// Reads one network message, and handles it unless it is `skipped`.
 fn message<'s, T: Tables, X: Tx + ?Sized>(
-    mut cx: Cx<'s, T::Key>,
+    mut cx: Cx<'s, T>,
     bytes: &'s [u8],
     skipped: bool,
     tx: &mut X,

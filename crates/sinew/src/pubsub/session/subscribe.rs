@@ -109,7 +109,7 @@ pub(super) fn matching<'e, E: 'e>(
 /// What arrived as a key is none.
 pub(super) struct BadKey;
 
-impl<'s, K: AsRef<str>> Cx<'s, K> {
+impl<'s, T: Tables> Cx<'s, T> {
     /// A sample: an event for each subscriber that it is for, one a step.
     pub(super) fn push(self, push: Push<'s>) -> Step<'s> {
         let (tables, scratch, _) = self.all.share();

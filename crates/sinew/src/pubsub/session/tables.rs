@@ -27,7 +27,8 @@ pub trait Tables {
     const ASKS: bool;
     /// What the peer declares is kept: needed for wildcards, write filters, and unicast peers.
     const LISTENS: bool;
-    /// Messages that the peer cut into fragments are put together.
+    /// Messages are cut into fragments where a batch is not enough, and those of the peer put together.
+    /// Without, what is larger than a batch is refused.
     const ASSEMBLES: bool;
 
     /// All of them.
@@ -102,7 +103,8 @@ impl<'t, K> All<'t, K> {
 
 /// Tables for `P` publishers, `S` subscribers, `A` queryables (with as many queries of the peer
 /// open at once), `Q` queries in flight; `K` keys of [`KEY_ROOM`] bytes (two to put keys together,
-/// the others for what the peer declares); `B` bytes to put fragments together.
+/// the others for what the peer declares); `B` bytes to put fragments together, 0 for none in either
+/// direction.
 ///
 /// ```
 /// use sinew::pubsub::session::{Fixed, Session};
