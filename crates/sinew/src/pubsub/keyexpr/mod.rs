@@ -223,7 +223,7 @@ impl<'k> KeyParts<'k> {
 
     /// See [`KeyExpr::is_wild`].
     pub fn is_wild(self) -> bool {
-        let star = |part: &str| part.as_bytes().contains(&b'*');
+        let star = |part: &str| part.bytes().any(|byte| byte == b'*');
         star(self.prefix) || star(self.suffix)
     }
 
