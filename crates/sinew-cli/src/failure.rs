@@ -67,6 +67,26 @@ pub enum Failure {
         help: String,
     },
 
+    #[error("the session at {endpoint} was lost: {cause}")]
+    #[diagnostic(code(sinew::session_lost))]
+    SessionLost {
+        endpoint: String,
+        cause: String,
+        #[help]
+        help: String,
+    },
+
+    /// What was to be done is done in part, or not: samples that did not leave, queries that
+    /// nobody answered.
+    #[error("{what}")]
+    #[diagnostic(code(sinew::outcome))]
+    Outcome {
+        what: String,
+        status: Status,
+        #[help]
+        help: String,
+    },
+
     #[error("{what}")]
     #[diagnostic(code(sinew::timeout))]
     Timeout {
@@ -170,6 +190,15 @@ impl Failure {
         }
     }
 
+    /// What became of it, with the status that the process exits with.
+    pub fn outcome(status: Status, what: impl Into<String>, help: impl Into<String>) -> Failure {
+        Failure::Outcome {
+            what: what.into(),
+            status,
+            help: help.into(),
+        }
+    }
+
     /// What the process exits with.
     pub fn exit_code(&self) -> u8 {
         match self {
@@ -180,13 +209,14 @@ impl Failure {
             | Failure::System(_) => USAGE,
             Failure::NoConnection { .. }
             | Failure::CannotServe { .. }
-            | Failure::ConnectionLost { .. } => NO_CONNECTION,
+            | Failure::ConnectionLost { .. }
+            | Failure::SessionLost { .. } => NO_CONNECTION,
             Failure::Timeout { .. } => code(Status::DEADLINE_EXCEEDED),
             Failure::Cancelled => code(Status::CANCELLED),
             Failure::TooLarge { .. } => code(Status::OUT_OF_RANGE),
             Failure::Undecodable { .. } => code(Status::DATA_LOSS),
             Failure::Stale { .. } => 1,
-            Failure::Status { status, .. } => code(*status),
+            Failure::Status { status, .. } | Failure::Outcome { status, .. } => code(*status),
             Failure::Placement { .. } | Failure::Internal { .. } => INTERNAL,
         }
     }

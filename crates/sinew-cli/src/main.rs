@@ -16,6 +16,7 @@ mod generate;
 mod json;
 mod output;
 mod relay;
+mod pubsub;
 mod schema;
 mod serve;
 mod shm;
@@ -38,6 +39,9 @@ enum Command {
     Serve(serve::Args),
     Call(call::Args),
     Relay(relay::Args),
+    Pub(pubsub::publish::Args),
+    Sub(pubsub::subscribe::Args),
+    Get(pubsub::get::Args),
     Gen(generate::Args),
     Demo(demo::Args),
     Shm(shm::Args),
@@ -59,6 +63,9 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve::run(args),
         Command::Call(args) => call::run(args),
         Command::Relay(args) => relay::run(args),
+        Command::Pub(args) => pubsub::publish::run(args),
+        Command::Sub(args) => pubsub::subscribe::run(args),
+        Command::Get(args) => pubsub::get::run(args),
         Command::Gen(args) => generate::run(args),
         Command::Demo(args) => demo::run(args),
         Command::Shm(args) => shm::run(args),

@@ -117,6 +117,7 @@ fn report(server: &Server<Services>) -> String {
     }
 }
 
+/// The endpoint, at which somebody was to be waited for, cannot be.
 pub fn cannot_serve(endpoint: &Endpoint, error: ListenError) -> Failure {
     let (cause, help) = match error {
         ListenError::Open(error) => explain(endpoint, &error),

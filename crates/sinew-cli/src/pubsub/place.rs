@@ -1,0 +1,352 @@
+//! Where the other side is, and nodes that stay in touch with it.
+
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::task::Waker;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use sinew::pubsub::codec::WhatAmI;
+use sinew::pubsub::session::{Closed, Peer, Stats};
+use sinew_io::Endpoint;
+use sinew_io::apart::{self, Apart};
+use sinew_io::endpoint::{Address, EndpointError, Use};
+use sinew_io::open::ConnectError;
+use sinew_io::pubsub::{self, Node, Options, Status, Trouble};
+
+use crate::connection::explain;
+use crate::failure::Failure;
+use crate::{output, serve};
+
+/// The router or peer to connect to.
+#[derive(Debug, Args)]
+pub struct Connect {
+    /// Where the router is, or a peer
+    #[arg(long, value_name = "ENDPOINT", default_value = "tcp:127.0.0.1:7447",
+          value_parser = batches)]
+    connect: Endpoint,
+    /// Connect as a peer, and not as a client
+    #[arg(long)]
+    peer: bool,
+}
+
+/// The other side, which may also come by itself.
+#[derive(Debug, Args)]
+pub struct Meet {
+    #[command(flatten)]
+    connect: Connect,
+    /// Wait here for peers instead, any number of them
+    #[arg(long, value_name = "ENDPOINT", value_parser = batches, conflicts_with = "connect")]
+    listen: Option<Endpoint>,
+}
+
+fn batches(text: &str) -> Result<Endpoint, EndpointError> {
+    Endpoint::parse(text, Use::Batches)
+}
+
+/// How long a router may take to answer: as long as a connection.
+const PATIENCE: Duration = sinew_io::open::CONNECT_TIMEOUT;
+/// How often the state of a session is looked at.
+pub const TICK: Duration = Duration::from_millis(50);
+
+/// Does what is to be done with each node, and keeps what came of it.
+type Make<H> = Box<dyn FnMut(&Node) -> Result<H, Failure> + Send>;
+
+/// The nodes of this side: one that connects, or one for each peer that came.
+pub struct Nodes<H> {
+    at: Endpoint,
+    options: Options,
+    make: Make<H>,
+    comers: Option<Comers>,
+    all: Vec<Party<H>>,
+    /// Of those who have gone.
+    before: Stats,
+}
+
+/// One session, and what was made with its node.
+pub struct Party<H> {
+    pub node: Node,
+    pub has: H,
+    seen: Status,
+}
+
+/// Links of those who come.
+struct Comers {
+    links: Receiver<Apart>,
+    stop: Waker,
+}
+
+impl Drop for Comers {
+    fn drop(&mut self) {
+        self.stop.wake_by_ref();
+    }
+}
+
+impl Connect {
+    /// The one node, when its session is open.
+    pub fn open<H>(&self, options: Options, make: Make<H>) -> Result<Nodes<H>, Failure> {
+        let options = Options {
+            whatami: if self.peer {
+                WhatAmI::Peer
+            } else {
+                WhatAmI::Client
+            },
+            ..options
+        };
+        let mut nodes = Nodes::new(&self.connect, options, make);
+        let node = pubsub::open(&nodes.at, nodes.options.clone());
+        // Before the session, so that it begins with what is declared.
+        let has = (nodes.make)(&node)?;
+        wait_open(&node, &nodes.at)?;
+        let seen = node.status();
+        nodes.all.push(Party { node, has, seen });
+        Ok(nodes)
+    }
+}
+
+impl Meet {
+    /// Whether packets can be lost on the way.
+    pub fn loses(&self) -> bool {
+        let at = self.listen.as_ref().unwrap_or(&self.connect.connect);
+        matches!(at.address, Address::Udp(..) | Address::Serial(..))
+    }
+
+    /// The one node, when its session is open, or a listener that has nobody yet.
+    pub fn open<H>(&self, options: Options, make: Make<H>) -> Result<Nodes<H>, Failure> {
+        match &self.listen {
+            None => self.connect.open(options, make),
+            Some(at) => listen(at, options, make),
+        }
+    }
+}
+
+fn listen<H>(at: &Endpoint, options: Options, make: Make<H>) -> Result<Nodes<H>, Failure> {
+    let mut listener = apart::listen(at).map_err(|error| serve::cannot_serve(at, error))?;
+    let at = listener.endpoint().clone();
+    output::note(&format!("listening on {at}"));
+    let (send, links) = channel();
+    let stop = listener.waker();
+    thread::spawn(move || {
+        while let Some(link) = listener.accept_within(None) {
+            if send.send(link).is_err() {
+                break;
+            }
+        }
+    });
+    let options = Options {
+        whatami: WhatAmI::Peer,
+        ..options
+    };
+    let mut nodes = Nodes::new(&at, options, make);
+    nodes.comers = Some(Comers { links, stop });
+    Ok(nodes)
+}
+
+impl<H> Nodes<H> {
+    fn new(at: &Endpoint, options: Options, make: Make<H>) -> Nodes<H> {
+        Nodes {
+            at: at.clone(),
+            options,
+            make,
+            comers: None,
+            all: Vec::new(),
+            before: Stats::default(),
+        }
+    }
+
+    /// Where the other side is, or comes to.
+    pub fn at(&self) -> &Endpoint {
+        &self.at
+    }
+
+    /// Whether this side waits for others.
+    pub fn listens(&self) -> bool {
+        self.comers.is_some()
+    }
+
+    /// Those that there are, with or without a session now.
+    pub fn all(&mut self) -> &mut [Party<H>] {
+        &mut self.all
+    }
+
+    /// Takes up those who came, lets go who has left, and says on standard error what has changed.
+    pub fn look(&mut self) -> Result<(), Failure> {
+        while let Some(comers) = &self.comers {
+            match comers.links.try_recv() {
+                Ok(link) => {
+                    let node = pubsub::accept(link, self.options.clone());
+                    let has = (self.make)(&node)?;
+                    let seen = Status::default();
+                    self.all.push(Party { node, has, seen });
+                }
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => {
+                    return Err(Failure::internal(
+                        format!("cannot listen on {} any more", self.at),
+                        "its thread has ended",
+                    ));
+                }
+            }
+        }
+        for party in &mut self.all {
+            party.notice(&self.at, self.comers.is_some());
+        }
+        if self.comers.is_some() {
+            let before = &mut self.before;
+            self.all.retain(|party| {
+                let stays = party.seen.failures == 0;
+                if !stays {
+                    add(before, &party.node.stats());
+                }
+                stays
+            });
+        }
+        Ok(())
+    }
+
+    /// Why there is none.
+    pub fn lost(&self) -> Failure {
+        let trouble = self
+            .all
+            .iter()
+            .find_map(|party| party.node.status().trouble);
+        let cause = trouble.map_or("it does not answer".into(), |it| it.to_string());
+        Failure::SessionLost {
+            endpoint: self.at.address.to_string(),
+            cause,
+            help: "start the other side again, or look at its log; then repeat what is missing"
+                .into(),
+        }
+    }
+
+    /// What the sessions have counted, also of those who have gone.
+    pub fn stats(&self) -> Stats {
+        let mut sum = self.before;
+        for party in &self.all {
+            add(&mut sum, &party.node.stats());
+        }
+        sum
+    }
+}
+
+/// Adds what a user is told of.
+fn add(sum: &mut Stats, stats: &Stats) {
+    for (sum, more) in [
+        (&mut sum.missed_reliable, stats.missed_reliable),
+        (&mut sum.missed_best_effort, stats.missed_best_effort),
+        (&mut sum.gaps, stats.gaps),
+        (&mut sum.old, stats.old),
+        (&mut sum.fragments_lost, stats.fragments_lost),
+        (&mut sum.too_large, stats.too_large),
+        (&mut sum.unknown_key, stats.unknown_key),
+        (&mut sum.bad_key, stats.bad_key),
+        (&mut sum.no_room, stats.no_room),
+        (&mut sum.unexpected, stats.unexpected),
+        (&mut sum.malformed, stats.malformed),
+    ] {
+        *sum = sum.wrapping_add(more);
+    }
+}
+
+impl<H> Party<H> {
+    /// Says what has changed.
+    fn notice(&mut self, at: &Endpoint, comes: bool) {
+        let now = self.node.status();
+        if now.opened != self.seen.opened && now.failures == 0 {
+            let who = self
+                .node
+                .peer()
+                .map_or("somebody".into(), |peer| name(&peer));
+            output::note(&match comes {
+                true => format!("{who} is there"),
+                false => format!("{at}: {who} is there again"),
+            });
+        }
+        if now.failures > 0 && self.seen.failures == 0 {
+            let why = now
+                .trouble
+                .as_ref()
+                .map_or(String::new(), |why| format!(": {why}"));
+            match comes {
+                true => output::note(&format!("a peer has gone{why}")),
+                false => output::note(&format!("{at} is lost{why}; trying again")),
+            }
+        }
+        self.seen = now;
+    }
+}
+
+/// What it is, and its id.
+pub fn name(peer: &Peer) -> String {
+    let role = match peer.whatami {
+        WhatAmI::Router => "router",
+        WhatAmI::Peer => "peer",
+        WhatAmI::Client => "client",
+    };
+    format!("{role} {}", peer.zid)
+}
+
+/// Waits for the first session. What does not come about at once is not waited for.
+fn wait_open(node: &Node, at: &Endpoint) -> Result<(), Failure> {
+    let started = Instant::now();
+    while node.wait_open(TICK).is_err() {
+        let status = node.status();
+        let waited = started.elapsed() > PATIENCE;
+        if status.failures > 0 || waited {
+            let (cause, help) = why_not(at, &status);
+            return Err(Failure::NoConnection {
+                endpoint: at.address.to_string(),
+                cause,
+                help,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Why there is no session, and what to do about it.
+fn why_not(at: &Endpoint, status: &Status) -> (String, String) {
+    let silent = status.traffic.bytes_in == 0;
+    let udp = matches!(at.address, Address::Udp(..));
+    let closed = match &status.trouble {
+        Some(Trouble::Link(error)) => {
+            let (cause, help) = explain(at, error);
+            return match **error {
+                ConnectError::NoServer(_) => (cause, NO_ROUTER.into()),
+                _ => (cause, help),
+            };
+        }
+        Some(Trouble::Session(closed)) => *closed,
+        None => Closed::Unanswered,
+    };
+    match closed {
+        Closed::Link if udp => ("nobody listens on that port".into(), NO_ROUTER.into()),
+        Closed::Link if silent => (
+            "the other side hung up before there was a session".into(),
+            "it may be no Zenoh node, or one that does not want this role (--peer)".into(),
+        ),
+        Closed::Unanswered if silent && udp => (
+            "nothing came back".into(),
+            "start a router or peer there that listens on udp, or check the address".into(),
+        ),
+        Closed::Unanswered if silent => (
+            "it takes the connection, but nothing came back".into(),
+            "it may be no Zenoh node, or one that frames otherwise (give ?frame=NAME)".into(),
+        ),
+        Closed::Link | Closed::Unanswered | Closed::Malformed => (
+            format!(
+                "{} bytes came back, but no session of Zenoh",
+                status.traffic.bytes_in
+            ),
+            "another protocol is spoken there, or it frames otherwise (give ?frame=NAME)".into(),
+        ),
+        other => (
+            other.to_string(),
+            "look at the log of the other side".into(),
+        ),
+    }
+}
+
+const NO_ROUTER: &str = "start a Zenoh router there, for example `zenohd`, or give --connect \
+                         ENDPOINT; without a router, one side listens with --listen ENDPOINT and \
+                         the other connects to it";
