@@ -1,6 +1,6 @@
 //! `sinew get`: asks, and writes the answers.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use sinew::pubsub::codec::{self, Encoding};
@@ -74,7 +74,8 @@ enum Consolidation {
 
 pub fn run(args: Args) -> Result<(), Failure> {
     let mut nodes = args.connect.open(Options::client(), Box::new(|_| Ok(())))?;
-    let ask = args.ask()?;
+    let ask = args.ask();
+    let started = Instant::now();
     let asked = nodes.all().first().map(|party| party.node.ask(&ask));
     let mut replies = match asked {
         Some(Ok(replies)) => replies,
@@ -116,12 +117,14 @@ pub fn run(args: Args) -> Result<(), Failure> {
     match replies.ended() {
         Some(Ended::Lost) => Err(nodes.lost()),
         Some(Ended::TimedOut) => Err(args.timed_out(samples)),
+        // The other side gives up at the same time.
+        _ if samples == 0 && started.elapsed() >= args.timeout => Err(args.timed_out(0)),
         _ => args.verdict(samples, errors),
     }
 }
 
 impl Args {
-    fn ask(&self) -> Result<Ask<'_>, Failure> {
+    fn ask(&self) -> Ask<'_> {
         let (key, parameters) = &self.selector;
         // It was checked when it was read.
         let mut ask = Ask::new(KeyExpr::unchecked(key));
@@ -143,7 +146,7 @@ impl Args {
             (Encoding::parse(encoding), payload.as_bytes())
         });
         ask.query.attachment = self.attachment.as_deref().map(str::as_bytes);
-        Ok(ask)
+        ask
     }
 
     fn timed_out(&self, samples: u32) -> Failure {

@@ -14,7 +14,7 @@ use sinew_io::endpoint::{Address, EndpointError, Use};
 use sinew_io::open::ConnectError;
 use sinew_io::pubsub::{self, Node, Options, Status, Trouble};
 
-use crate::connection::explain;
+use crate::connection::{explain, other_file};
 use crate::failure::Failure;
 use crate::{output, serve};
 
@@ -46,6 +46,8 @@ fn batches(text: &str) -> Result<Endpoint, EndpointError> {
 
 /// How long a router may take to answer: as long as a connection.
 const PATIENCE: Duration = sinew_io::open::CONNECT_TIMEOUT;
+/// Before the second attempt to connect: long enough for the failure of the first to be seen.
+const PAUSE: Duration = Duration::from_millis(200);
 /// How often the state of a session is looked at.
 pub const TICK: Duration = Duration::from_millis(50);
 
@@ -143,7 +145,8 @@ fn listen<H>(at: &Endpoint, options: Options, make: Make<H>) -> Result<Nodes<H>,
 }
 
 impl<H> Nodes<H> {
-    fn new(at: &Endpoint, options: Options, make: Make<H>) -> Nodes<H> {
+    fn new(at: &Endpoint, mut options: Options, make: Make<H>) -> Nodes<H> {
+        options.backoff.min = PAUSE;
         Nodes {
             at: at.clone(),
             options,
@@ -210,7 +213,7 @@ impl<H> Nodes<H> {
             .all
             .iter()
             .find_map(|party| party.node.status().trouble);
-        let cause = trouble.map_or("it does not answer".into(), |it| it.to_string());
+        let cause = trouble.map_or("it does not answer".into(), |it| why(&self.at, &it));
         Failure::SessionLost {
             endpoint: self.at.address.to_string(),
             cause,
@@ -263,16 +266,22 @@ impl<H> Party<H> {
             });
         }
         if now.failures > 0 && self.seen.failures == 0 {
-            let why = now
-                .trouble
-                .as_ref()
-                .map_or(String::new(), |why| format!(": {why}"));
+            let why = now.trouble.as_ref();
+            let why = why.map_or(String::new(), |it| format!(": {}", self::why(at, it)));
             match comes {
                 true => output::note(&format!("a peer has gone{why}")),
                 false => output::note(&format!("{at} is lost{why}; trying again")),
             }
         }
         self.seen = now;
+    }
+}
+
+/// What happened, without the remedy.
+fn why(at: &Endpoint, trouble: &Trouble) -> String {
+    match trouble {
+        Trouble::Link(error) => explain(at, error).0,
+        Trouble::Session(closed) => closed.to_string(),
     }
 }
 
@@ -312,7 +321,7 @@ fn why_not(at: &Endpoint, status: &Status) -> (String, String) {
         Some(Trouble::Link(error)) => {
             let (cause, help) = explain(at, error);
             return match **error {
-                ConnectError::NoServer(_) => (cause, NO_ROUTER.into()),
+                ConnectError::NoServer(_) if other_file(at).is_none() => (cause, NO_ROUTER.into()),
                 _ => (cause, help),
             };
         }
@@ -333,12 +342,13 @@ fn why_not(at: &Endpoint, status: &Status) -> (String, String) {
             "it takes the connection, but nothing came back".into(),
             "it may be no Zenoh node, or one that frames otherwise (give ?frame=NAME)".into(),
         ),
-        Closed::Link | Closed::Unanswered | Closed::Malformed => (
+        Closed::Malformed => ("what came back is no message of Zenoh".into(), OTHER.into()),
+        Closed::Link | Closed::Unanswered => (
             format!(
                 "{} bytes came back, but no session of Zenoh",
                 status.traffic.bytes_in
             ),
-            "another protocol is spoken there, or it frames otherwise (give ?frame=NAME)".into(),
+            OTHER.into(),
         ),
         other => (
             other.to_string(),
@@ -347,6 +357,7 @@ fn why_not(at: &Endpoint, status: &Status) -> (String, String) {
     }
 }
 
+const OTHER: &str = "another protocol is spoken there, or it frames otherwise (give ?frame=NAME)";
 const NO_ROUTER: &str = "start a Zenoh router there, for example `zenohd`, or give --connect \
                          ENDPOINT; without a router, one side listens with --listen ENDPOINT and \
                          the other connects to it";

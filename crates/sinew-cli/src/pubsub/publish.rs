@@ -262,6 +262,9 @@ impl Args {
                     interrupt,
                 )?;
             }
+            if interrupt.is_set() {
+                break;
+            }
             if self.size.is_some() {
                 sequence::write(&mut payload, number);
             }
@@ -274,12 +277,9 @@ impl Args {
             if !put(&mut nodes, &body, interrupt, counts)? {
                 break;
             }
-            if number % 256 == 0 && looked.elapsed() > TICK {
+            if (pause.is_some() || number % 256 == 0) && looked.elapsed() > TICK {
                 looked = Instant::now();
                 nodes.look()?;
-            }
-            if interrupt.is_set() {
-                break;
             }
         }
         // Here the nodes end, which lets everything arrive.
