@@ -24,7 +24,11 @@ demo: ## the main job: one service and one client in every placement
 	elif (cd firmware && ../.ci/cross build -q --release -p an385 --bin shared \
 			--target thumbv7m-none-eabi) 2>/dev/null; then board="--board $$image"; \
 	else echo "no row for a Cortex-M3: ./setup test installs the Rust target for it" >&2; fi; \
-	target/release/sinew demo $$board $(DEMO)
+	python=build/venv/bin/python; router=; \
+	if $$python -c 'import zenoh' 2>/dev/null; then \
+		router="$$python tests/interop/zenoh/peer.py router --listen"; \
+	else echo "no row with a Zenoh router: ./setup test installs one" >&2; fi; \
+	target/release/sinew demo $$board $${router:+--router "$$router"} $(DEMO)
 
 test: ## everything that CI runs
 	@./setup test

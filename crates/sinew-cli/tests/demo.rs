@@ -24,6 +24,8 @@ fn every_placement_is_called_and_its_bytes_are_counted() {
         "pty + HDLC",
         "TCP",
         "UDP",
+        "shared memory",
+        "TCP",
     ];
     assert_eq!(names, all);
     for row in rows {
@@ -38,7 +40,19 @@ fn every_placement_is_called_and_its_bytes_are_counted() {
         .iter()
         .map(|row| row["bytes_per_call"].as_f64().unwrap())
         .collect();
-    let [direct, queue, threads, processes, unix, pty, tcp, udp] = bytes[..] else {
+    let [
+        direct,
+        queue,
+        threads,
+        processes,
+        unix,
+        pty,
+        tcp,
+        udp,
+        peers,
+        peers_tcp,
+    ] = bytes[..]
+    else {
         panic!("{bytes:?}")
     };
     assert_eq!(direct, 0.0);
@@ -53,19 +67,44 @@ fn every_placement_is_called_and_its_bytes_are_counted() {
             "{framed} over {queue}"
         );
     }
+    // A sample of 4 bytes has 8 to 11 more alone, and each call has two.
+    assert!((24.0..31.0).contains(&peers), "{peers}");
+    assert!(
+        (peers + 3.0..peers + 5.0).contains(&peers_tcp),
+        "{peers_tcp}"
+    );
 }
 
 #[test]
 fn the_table_has_a_line_for_each_placement_and_no_colour_in_a_pipe() {
     let output = sinew(&["demo", "--calls", "20"]).output().unwrap();
     let text = support::answer(&output);
-    // Four lines of frame and heads, eight placements, four lines of legend.
-    assert_eq!(text.lines().count(), 16, "{text}");
+    // Four lines of frame and heads, ten placements, five lines of legend.
+    assert_eq!(text.lines().count(), 19, "{text}");
     for line in text.lines() {
         assert!(line.chars().count() <= 79, "{line}");
     }
     assert!(!text.contains('\x1b'), "{text}");
     assert!(output.stderr.is_empty(), "{}", support::complaint(&output));
+}
+
+#[test]
+fn a_router_that_does_not_start_is_said() {
+    let demo = [
+        "demo",
+        "--calls",
+        "20",
+        "--router",
+        "sh -c 'echo no such router >&2'",
+    ];
+    let output = sinew(&demo).output().unwrap();
+    let text = support::complaint(&output);
+    assert!(
+        text.contains("\"Zenoh router, TCP\" cannot run"),
+        "{text}"
+    );
+    assert!(text.contains("no such router"), "{text}");
+    assert_eq!(output.status.code(), Some(70));
 }
 
 #[test]

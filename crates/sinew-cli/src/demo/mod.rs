@@ -9,6 +9,7 @@ mod board;
 mod control;
 mod here;
 mod measure;
+mod network;
 mod processes;
 mod table;
 
@@ -20,7 +21,8 @@ use table::Row;
 /// Call one service in every placement that this machine offers, and compare.
 ///
 /// The service demo.Cache and its client are each written once; what differs between the
-/// placements is the line that names the link.
+/// placements is the line that names the link. Of publish and subscribe, a call is a sample to
+/// another process and its echo.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Write a JSON array instead of the table
@@ -35,6 +37,12 @@ pub struct Args {
     /// `make demo` builds it, where QEMU and the Rust target are there.
     #[arg(long, value_name = "IMAGE")]
     board: Option<PathBuf>,
+    /// Publish through a Zenoh router as well, that this command starts: an endpoint follows it,
+    /// as in 'zenohd -l'
+    ///
+    /// `make demo` has one, where Zenoh's Python package is there.
+    #[arg(long, value_name = "COMMAND")]
+    router: Option<String>,
 }
 
 /// What a placement found: its times, and the bytes that its link carried meanwhile.
@@ -52,7 +60,7 @@ struct Placement {
     needs: &'static str,
 }
 
-const PLACEMENTS: [Placement; 8] = [
+const PLACEMENTS: [Placement; 10] = [
     Placement {
         name: "same thread",
         link: "direct",
@@ -101,13 +109,29 @@ const PLACEMENTS: [Placement; 8] = [
         run: processes::udp,
         needs: "child processes and the loopback interface",
     },
+    Placement {
+        name: "Zenoh peers",
+        link: "shared memory",
+        run: network::shared_memory,
+        needs: "child processes, memory for a link, and sockets in the folder for temporary files",
+    },
+    Placement {
+        name: "Zenoh peers",
+        link: "TCP",
+        run: network::tcp,
+        needs: "child processes and the loopback interface",
+    },
 ];
 
 /// The one that needs more than this machine: an image, and an emulator for it. The client is here.
 const BOARD: (&str, &str) = ("Cortex-M3", "shared memory");
 
+/// The one that needs a program of others: a router in between.
+const ROUTED: (&str, &str) = ("Zenoh router", "TCP");
+
 pub fn run(args: Args) -> Result<(), Failure> {
-    let placements = PLACEMENTS.len() + usize::from(args.board.is_some());
+    let more = usize::from(args.board.is_some()) + usize::from(args.router.is_some());
+    let placements = PLACEMENTS.len() + more;
     let bar = progress(args.calls * (placements as u64 + 1));
     stay_on_one_core()
         .map_err(|cause| failed("control", "two threads", cause, "to choose its processor"))?;
@@ -125,6 +149,15 @@ pub fn run(args: Args) -> Result<(), Failure> {
         bar.set_message(*link);
         let outcome = run(args.calls, &bar).map_err(|cause| failed(name, link, cause, needs))?;
         rows.push(row((name, link), &outcome, &control));
+    }
+    if let Some(command) = &args.router {
+        let (name, link) = ROUTED;
+        bar.set_message("router");
+        let needs = "a command that starts a Zenoh router at the endpoint behind it, and \
+                     loopback";
+        let outcome = network::routed(command, args.calls, &bar);
+        let outcome = outcome.map_err(|cause| failed(name, link, cause, needs))?;
+        rows.push(row(ROUTED, &outcome, &control));
     }
     if let Some(image) = &args.board {
         let (name, link) = BOARD;
@@ -197,10 +230,11 @@ fn progress(calls: u64) -> ProgressBar {
 #[cfg(test)]
 mod tests {
     /// Everything that a placement consists of.
-    const SOURCES: [&str; 7] = [
+    const SOURCES: [&str; 8] = [
         include_str!("mod.rs"),
         include_str!("board.rs"),
         include_str!("here.rs"),
+        include_str!("network.rs"),
         include_str!("processes.rs"),
         include_str!("control.rs"),
         include_str!("measure.rs"),
@@ -232,6 +266,7 @@ mod tests {
             let same = |other: &super::Placement| (other.name, other.link) == (one.name, one.link);
             assert_eq!(super::PLACEMENTS.iter().position(same), Some(at));
             assert_ne!((one.name, one.link), super::BOARD);
+            assert_ne!((one.name, one.link), super::ROUTED);
         }
     }
 }

@@ -17,12 +17,12 @@ use crate::serve::READY;
 
 pub fn unix(calls: u64, bar: &ProgressBar) -> Result<Outcome, String> {
     let socket = Socket::new();
-    at(&format!("unix:{}", socket.0.display()), calls, bar)
+    at(&format!("unix:{}", socket.path()), calls, bar)
 }
 
 pub fn shared_memory(calls: u64, bar: &ProgressBar) -> Result<Outcome, String> {
     let socket = Socket::new();
-    at(&format!("shm:{}", socket.0.display()), calls, bar)
+    at(&format!("shm:{}", socket.path()), calls, bar)
 }
 
 pub fn tcp(calls: u64, bar: &ProgressBar) -> Result<Outcome, String> {
@@ -103,12 +103,17 @@ impl Drop for Serve {
 }
 
 /// The path of a socket of this process, removed at the end.
-struct Socket(PathBuf);
+pub struct Socket(PathBuf);
 
 impl Socket {
-    fn new() -> Socket {
+    pub fn new() -> Socket {
         let name = format!("sinew-demo-{}.sock", std::process::id());
         Socket(std::env::temp_dir().join(name))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> std::path::Display<'_> {
+        self.0.display()
     }
 }
 

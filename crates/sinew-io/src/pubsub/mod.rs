@@ -176,6 +176,11 @@ pub fn over(apart: Apart, options: Options) -> Node {
     Node::start(Source::Given(Some(apart)), options)
 }
 
+/// As [`over`], without a thread: who calls [`Driver::turn`] keeps it up.
+pub fn driven_over(apart: Apart, options: Options) -> (Node, Driver) {
+    Node::new(Source::Given(Some(apart)), options)
+}
+
 /// How a link is opened.
 type Dial = Box<dyn FnMut() -> Result<Apart, Arc<ConnectError>> + Send>;
 
