@@ -99,10 +99,7 @@ fn a_router_that_does_not_start_is_said() {
     ];
     let output = sinew(&demo).output().unwrap();
     let text = support::complaint(&output);
-    assert!(
-        text.contains("\"Zenoh router, TCP\" cannot run"),
-        "{text}"
-    );
+    assert!(text.contains("\"Zenoh router, TCP\" cannot run"), "{text}");
     assert!(text.contains("no such router"), "{text}");
     assert_eq!(output.status.code(), Some(70));
 }

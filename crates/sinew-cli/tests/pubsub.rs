@@ -686,7 +686,7 @@ fn who_is_no_router_is_told_from_nobody() {
         (
             peer_that_says(b"", false),
             "takes the connection, but nothing came back",
-            "?frame=NAME",
+            "option frame=NAME",
         ),
     ] {
         for command in [&["sub", "a"][..], &["pub", "a", "1"], &["get", "a"]] {

@@ -340,7 +340,7 @@ fn why_not(at: &Endpoint, status: &Status) -> (String, String) {
         ),
         Closed::Unanswered if silent => (
             "it takes the connection, but nothing came back".into(),
-            "it may be no Zenoh node, or one that frames otherwise (give ?frame=NAME)".into(),
+            "it may be no Zenoh node, or one that frames otherwise (option frame=NAME of the endpoint)".into(),
         ),
         Closed::Malformed => ("what came back is no message of Zenoh".into(), OTHER.into()),
         Closed::Link | Closed::Unanswered => (
@@ -357,7 +357,8 @@ fn why_not(at: &Endpoint, status: &Status) -> (String, String) {
     }
 }
 
-const OTHER: &str = "another protocol is spoken there, or it frames otherwise (give ?frame=NAME)";
+const OTHER: &str =
+    "another protocol is spoken there, or it frames otherwise (option frame=NAME of the endpoint)";
 const NO_ROUTER: &str = "start a Zenoh router there, for example `zenohd`, or give --connect \
                          ENDPOINT; without a router, one side listens with --listen ENDPOINT and \
                          the other connects to it";

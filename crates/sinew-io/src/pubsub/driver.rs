@@ -294,7 +294,7 @@ impl Driver {
             core.session.set_zid(random_zid());
             self.pause = self.backoff.min;
         }
-        self.end_queries(core);
+        drop(core);
         self.failed(Trouble::Session(closed));
         true
     }
@@ -303,7 +303,8 @@ impl Driver {
         let mut core = self.shared.core();
         core.status.failures += 1;
         core.status.trouble = Some(trouble);
-        drop(core);
+        // Who is told that his query is lost can see why.
+        self.end_queries(core);
         self.shared.room.tell();
         self.rests = Some(std::time::Instant::now() + jitter(self.pause));
         self.pause = (self.pause * 2).min(self.backoff.max);
