@@ -20,16 +20,22 @@ pub const LIVES: &[(&str, Life)] = &[
     ("a peer that is killed and started again", peer_restarts),
     ("a subscriber that stops reading for a while", reader_stops),
     ("a million samples through a router, given", |subject| {
-        million(subject, true, true)
+        million(subject, true, true, false)
     }),
     ("a million samples through a router, taken", |subject| {
-        million(subject, true, false)
+        million(subject, true, false, false)
     }),
     ("a million samples to a peer", |subject| {
-        million(subject, false, true)
+        million(subject, false, true, false)
     }),
     ("a million samples from a peer", |subject| {
-        million(subject, false, false)
+        million(subject, false, false, false)
+    }),
+    ("many samples to a peer that is slow", |subject| {
+        million(subject, false, true, true)
+    }),
+    ("many samples from a peer, taken slowly", |subject| {
+        million(subject, false, false, true)
     }),
 ];
 
@@ -60,18 +66,62 @@ fn flows(giver: &mut dyn Node, taker: &mut dyn Node, id: &str, text: &str) -> Re
     Err(format!("no {text:?} in {PATIENCE:?}"))
 }
 
-/// A publisher and a subscriber on each side, and samples both ways.
-fn declare(a: &mut dyn Node, b: &mut dyn Node) -> Result<(), Failure> {
+/// What one side declares: a publisher, a subscriber and a queryable.
+fn declare_one(node: &mut dyn Node, own: &str, other: &str) -> Result<(), Failure> {
     let quality = Quality::default();
-    a.publisher("out", "lives/a", &quality, true)?;
-    b.publisher("out", "lives/b", &quality, true)?;
-    a.subscribe("in", "lives/b")?;
-    b.subscribe("in", "lives/a")
+    node.publisher("out", &format!("lives/{own}"), &quality, true)?;
+    node.subscribe("in", &format!("lives/{other}"))?;
+    let answers = [Answer::put(own.as_bytes())];
+    node.queryable("asked", &format!("lives/of/{own}"), true, &answers, false)
 }
 
-fn both_ways(a: &mut dyn Node, b: &mut dyn Node, text: &str) -> Result<(), Failure> {
+/// Of everything something on each side.
+pub fn declare(a: &mut dyn Node, b: &mut dyn Node) -> Result<(), Failure> {
+    declare_one(a, "a", "b")?;
+    declare_one(b, "b", "a")
+}
+
+/// Samples, queries and what is known of subscribers, both ways.
+pub fn both_ways(a: &mut dyn Node, b: &mut dyn Node, text: &str) -> Result<(), Failure> {
     flows(a, b, "out", &format!("{text}, one way"))?;
-    flows(b, a, "out", &format!("{text}, the other"))
+    flows(b, a, "out", &format!("{text}, the other"))?;
+    answers(a, "b")?;
+    answers(b, "a")?;
+    match a.matching("out")? && b.matching("out")? {
+        true => Ok(()),
+        false => Err(format!("{text}: a subscriber is not known")),
+    }
+}
+
+/// Asks until there is an answer.
+fn answers(node: &mut dyn Node, of: &str) -> Result<(), Failure> {
+    let end = Instant::now() + PATIENCE;
+    while Instant::now() < end {
+        let get = Get {
+            timeout: Some(Duration::from_secs(2)),
+            ..Get::new(&format!("lives/of/{of}"))
+        };
+        // A session that is down may refuse.
+        if node.get("get", &get).is_err() {
+            std::thread::sleep(Duration::from_millis(50));
+            continue;
+        }
+        let mut answered = false;
+        loop {
+            let event = node.event(PATIENCE)?.ok_or("a query that does not end")?;
+            match event.what {
+                Happened::Reply(Reply::Sample(sample)) => {
+                    answered |= sample.payload == Seen::of(of.as_bytes());
+                }
+                Happened::End if event.id == "get" => break,
+                _ => {}
+            }
+        }
+        if answered {
+            return Ok(());
+        }
+    }
+    Err(format!("no answer of {of} in {PATIENCE:?}"))
 }
 
 fn router_restarts(subject: &dyn Maker) -> Result<String, Failure> {
@@ -103,8 +153,7 @@ fn peer_restarts(subject: &dyn Maker) -> Result<String, Failure> {
     real.kill();
     let started = Instant::now();
     let mut real = listens(&at)?;
-    real.publisher("out", "lives/b", &Quality::default(), true)?;
-    real.subscribe("in", "lives/a")?;
+    declare_one(&mut real, "b", "a")?;
     both_ways(a.as_mut(), &mut real, "after")?;
     let took = started.elapsed();
     a.close()?;
@@ -147,10 +196,15 @@ fn reader_stops(subject: &dyn Maker) -> Result<String, Failure> {
     ))
 }
 
-/// SINEW_SAMPLES says how many, instead of a million.
-fn million(subject: &dyn Maker, through: bool, gives: bool) -> Result<String, Failure> {
+/// SINEW_SAMPLES says how many, instead of a million; one who is slow gets a fiftieth.
+fn million(subject: &dyn Maker, through: bool, gives: bool, slow: bool) -> Result<String, Failure> {
     let asked = std::env::var("SINEW_SAMPLES").ok();
     let count: u32 = asked.and_then(|n| n.parse().ok()).unwrap_or(1_000_000);
+    let (count, size, pause) = match slow {
+        false => (count, 8, Duration::ZERO),
+        // More than sockets hold, so that the giver has to wait.
+        true => (count / 50, 1_024, Duration::from_micros(50)),
+    };
     let (router, mut a, mut b);
     if through {
         router = Peer::router(&any_tcp())?;
@@ -170,13 +224,13 @@ fn million(subject: &dyn Maker, through: bool, gives: bool) -> Result<String, Fa
         block: true,
         ..Quality::default()
     };
-    taker.count("all", "million/*", Duration::ZERO)?;
+    taker.count("all", "million/*", pause)?;
     giver.publisher("one", "million/one", &quality, true)?;
     while !giver.matching("one")? {
         std::thread::sleep(Duration::from_millis(5));
     }
     let started = Instant::now();
-    giver.burst(&["one"], count, 8)?;
+    giver.burst(&["one"], count, size)?;
     let (mut seen, mut since) = (Counted::default(), Instant::now());
     while seen.received < count.into() && since.elapsed() < PATIENCE {
         let now = taker.counted("all")?;

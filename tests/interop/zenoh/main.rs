@@ -4,15 +4,17 @@
 //! and fails. Each prints a line. Needs what `./setup test` installs.
 
 mod cells;
+mod driver;
 mod edges;
 mod lives;
 mod node;
 mod ours;
 mod peer;
+mod proxy;
 
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use cells::{Case, FEATURES, cell};
 use node::{At, Failure, Kind, Maker, Node};
@@ -197,5 +199,9 @@ fn sinew_passes_every_cell_with_zenoh() {
 
 #[test]
 fn sinew_outlives_restarts_and_loses_none_of_many_samples_with_zenoh() {
-    lives(&Sinew::default());
+    // The matrix is played without batches.
+    lives(&Sinew {
+        batching: Duration::from_millis(1),
+        ..Sinew::default()
+    });
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use sinew::pubsub::codec::{self, Body, Encoding, Priority, Qos, SourceInfo, Timestamp, Zid};
 use sinew::pubsub::keyexpr::KeyExpr;
-use sinew::pubsub::session::{Ask, Ended, PublisherOptions, Question};
+use sinew::pubsub::session::{Ask, PublisherOptions, Question};
 use sinew_io::apart;
 use sinew_io::endpoint::{Endpoint, Use};
 use sinew_io::pubsub::{self, Options, Overflow, OwnedSample, Responder};
@@ -409,9 +409,6 @@ impl Node for Ours {
         let queryable = self
             .node()?
             .queryable(key, complete, move |question, responder| {
-                let what = Happened::Query(query_of(question));
-                let id = name.clone();
-                let _ = sender.send(Event { id, what });
                 for answer in &answers {
                     if let Err(error) = respond(&responder, question, answer) {
                         println!("{name}: {error}");
@@ -420,6 +417,10 @@ impl Node for Ours {
                 if hold {
                     lock(&held).entry(name.clone()).or_default().push(responder);
                 }
+                // Who sees this may release what is held.
+                let what = Happened::Query(query_of(question));
+                let id = name.clone();
+                let _ = sender.send(Event { id, what });
             });
         let thing = Thing::Queryable(queryable.map_err(words)?);
         self.things.insert(id.to_owned(), thing);
@@ -479,9 +480,7 @@ impl Node for Ours {
                     },
                 }));
             }
-            if replies.ended() != Some(Ended::Lost) {
-                say(Happened::End);
-            }
+            say(Happened::End);
         });
         Ok(())
     }

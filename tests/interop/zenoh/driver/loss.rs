@@ -1,0 +1,93 @@
+//! Datagrams that are lost are counted, each one.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::alone;
+use crate::node::*;
+use crate::ours::Sinew;
+use crate::peer::{Peer, Real};
+use crate::proxy::Loser;
+
+const COUNT: u32 = 1_000;
+
+/// Waits until nothing more comes, and says what has come.
+fn all(node: &mut dyn Node, id: &str) -> Counted {
+    let (mut seen, mut since) = (Counted::default(), Instant::now());
+    while since.elapsed() < Duration::from_millis(300) {
+        let now = node.counted(id).expect("counted");
+        if now.received > seen.received {
+            since = Instant::now();
+        }
+        seen = now;
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    seen
+}
+
+/// Numbered samples from one to the other, of which some get lost, but not the last ones.
+fn lossy(giver: &mut dyn Node, taker: &mut dyn Node, proxy: &Loser, reliable: bool) -> Counted {
+    let id = format!("loss {reliable}");
+    let key = format!("loss/{reliable}");
+    let quality = Quality {
+        block: true,
+        express: true,
+        ..Quality::default()
+    };
+    taker.count(&id, &key, Duration::ZERO).expect("a key");
+    giver
+        .publisher(&id, &key, &quality, reliable)
+        .expect("a key");
+    while !giver.matching(&id).expect("matching") {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    proxy.loses(true);
+    for number in 0..COUNT {
+        giver
+            .put(&id, &number.to_le_bytes(), &With::default())
+            .expect("put");
+        // So that no buffer of a socket loses any.
+        if number % 16 == 0 {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+    all(taker, &id);
+    proxy.loses(false);
+    giver
+        .put(&id, &COUNT.to_le_bytes(), &With::default())
+        .expect("put");
+    let seen = all(taker, &id);
+    assert_eq!(seen.backwards, 0);
+    assert_eq!(seen.received + seen.missing, u64::from(COUNT) + 1);
+    seen
+}
+
+#[test]
+fn what_a_proxy_loses_of_datagrams_is_what_is_counted() {
+    let _turn = alone();
+    let any = At::any(Kind::Udp, Path::new(""));
+    let router = Peer::router(&any).expect("a router");
+    let at = &router.at()[0];
+    let proxy = Loser::new(at).expect("a proxy");
+    let mut ours = Sinew::default().client_at(proxy.at()).expect("a session");
+    let mut real = Real.client(at).expect("a session");
+    for reliable in [true, false] {
+        let missed = |ours: &crate::ours::Ours| {
+            let stats = ours.node().expect("a node").stats();
+            match reliable {
+                true => stats.missed_reliable,
+                false => stats.missed_best_effort,
+            }
+        };
+        let before = missed(&ours);
+        let taken = lossy(real.as_mut(), &mut ours, &proxy, reliable);
+        let lost = proxy.lost(true, reliable);
+        println!("taken, reliable {reliable}: {taken:?}, the proxy lost {lost} frames");
+        assert!(lost > 0);
+        assert_eq!(missed(&ours) - before, lost, "{}", ours.notes());
+        let given = lossy(&mut ours, real.as_mut(), &proxy, reliable);
+        let lost = proxy.lost(false, reliable);
+        println!("given, reliable {reliable}: {given:?}, the proxy lost {lost} frames");
+        assert_eq!(given.missing, u64::from(lost), "each sample is a frame");
+    }
+}
