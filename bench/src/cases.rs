@@ -102,6 +102,7 @@ pub fn run(name: &str, n: u64) -> Result<()> {
             exercises(n, |value| loopback.set_and_get(value));
         }
         "rpc-threads" => rpc_threads(n),
+        "pubsub-batch" => crate::batched::publish(n)?,
         "hdlc-encode" => hdlc_encode(n),
         "hdlc-decode" => hdlc_decode(n),
         _ => return Err(format!("no case {name}").into()),

@@ -25,7 +25,7 @@ pub struct Case {
 }
 
 /// Every case with its gate.
-pub const CASES: [Case; 6] = [
+pub const CASES: [Case; 7] = [
     Case {
         name: "rpc",
         what: "typed call, no hop, both sides",
@@ -57,6 +57,14 @@ pub const CASES: [Case; 6] = [
         rounds: 2_000,
         units: 1,
         limit: None,
+    },
+    Case {
+        name: "pubsub-batch",
+        what: "8 bytes published into a batch, no driver",
+        unit: "instructions/sample",
+        rounds: 10_000,
+        units: 1,
+        limit: Some(150.0),
     },
     Case {
         name: "hdlc-encode",

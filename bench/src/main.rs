@@ -20,6 +20,7 @@
 
 use std::process::ExitCode;
 
+mod batched;
 mod cases;
 mod counts;
 mod csv;

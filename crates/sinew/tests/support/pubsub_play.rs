@@ -251,7 +251,7 @@ impl Play {
     /// A packet arrives; one before that waits for a place is dropped with its link.
     fn give(&mut self, packet: Vec<u8>) {
         if self.packet.is_some() {
-            self.link.room = 1000;
+            self.link.room = usize::MAX;
             self.turn();
         }
         if self.packet.is_some() {
@@ -523,7 +523,7 @@ impl Play {
         self.link.room = 4;
         self.renew(true);
         assert!(self.open, "on a fresh link");
-        self.link.room = 1000;
+        self.link.room = usize::MAX;
         self.turn();
         self.take();
         let sub = self.session.subscriber("b");
