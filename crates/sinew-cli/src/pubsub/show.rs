@@ -135,7 +135,7 @@ fn without_control(text: &str) -> String {
 }
 
 fn time(stamp: &Timestamp) -> String {
-    let nanos = (stamp.time & 0xffff_ffff) * 1_000_000_000 >> 32;
+    let nanos = ((stamp.time & 0xffff_ffff) * 1_000_000_000) >> 32;
     let since = Duration::new(stamp.time >> 32, nanos as u32);
     humantime::format_rfc3339_nanos(SystemTime::UNIX_EPOCH + since).to_string()
 }
