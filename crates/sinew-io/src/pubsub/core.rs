@@ -89,29 +89,59 @@ pub(super) struct Shared {
     pub room: Arc<Room>,
 }
 
-/// Waiters for what only a look at the core can tell.
+/// Waiters for what only a look at the core can tell: threads, and who gave a waker.
 #[derive(Default)]
 pub(super) struct Room {
-    count: Mutex<u64>,
+    waiters: Mutex<Waiters>,
     changed: Condvar,
+}
+
+#[derive(Default)]
+struct Waiters {
+    count: u64,
+    wakers: Vec<Waker>,
 }
 
 impl Room {
     pub fn count(&self) -> u64 {
-        *lock(&self.count)
+        lock(&self.waiters).count
     }
 
     /// Waits until it is told after `seen` was read, or time is up.
     pub fn wait(&self, seen: u64, timeout: Duration) {
-        let count = lock(&self.count);
+        let waiters = lock(&self.waiters);
         let _ = self
             .changed
-            .wait_timeout_while(count, timeout, |count| *count == seen);
+            .wait_timeout_while(waiters, timeout, |waiters| waiters.count == seen);
+    }
+
+    /// As [`Room::wait`], for a task.
+    #[cfg(feature = "tokio")]
+    pub async fn changed(&self, seen: u64) {
+        std::future::poll_fn(|cx| match self.has_changed(seen, cx.waker()) {
+            true => std::task::Poll::Ready(()),
+            false => std::task::Poll::Pending,
+        })
+        .await;
+    }
+
+    /// Whether it was told after `seen` was read; else the waker is called when it is, once.
+    pub fn has_changed(&self, seen: u64, waker: &Waker) -> bool {
+        let mut waiters = lock(&self.waiters);
+        let changed = waiters.count != seen;
+        if !changed && !waiters.wakers.iter().any(|known| known.will_wake(waker)) {
+            waiters.wakers.push(waker.clone());
+        }
+        changed
     }
 
     pub fn tell(&self) {
-        *lock(&self.count) += 1;
+        let mut waiters = lock(&self.waiters);
+        waiters.count += 1;
+        let wakers = std::mem::take(&mut waiters.wakers);
+        drop(waiters);
         self.changed.notify_all();
+        wakers.into_iter().for_each(Waker::wake);
     }
 }
 
@@ -126,8 +156,63 @@ impl Wake for Room {
 }
 
 /// Sends something, or a part of it.
-type Attempt<'f> =
+pub(super) type Attempt<'f> =
     dyn FnMut(&mut Session<Host>, &mut dyn Tx, Instant) -> Result<Put, PutError> + 'f;
+
+/// Something that the link had no place for, or took in part.
+pub(super) struct Waiting {
+    pub ticket: u64,
+    blocks: bool,
+    since: std::time::Instant,
+}
+
+impl Waiting {
+    pub fn new(ticket: u64, blocks: bool) -> Waiting {
+        let since = std::time::Instant::now();
+        Waiting {
+            ticket,
+            blocks,
+            since,
+        }
+    }
+
+    /// Tries again; `None`: there is still no place, and there is time.
+    pub fn again(
+        &self,
+        core: &mut Core,
+        room: &Room,
+        f: &mut Attempt<'_>,
+    ) -> Option<Result<Put, PutError>> {
+        match core.attempt(Some(self.ticket), &mut *f) {
+            (Err(PutError::Full | PutError::Cut), _) => {}
+            (result, _) => {
+                // Whoever waits for the end of this one can go on.
+                room.tell();
+                return Some(result);
+            }
+        }
+        // What is received by this very thread may be what makes room.
+        let in_handler = super::driver::hands_out();
+        if (self.blocks && !in_handler) || self.since.elapsed() <= PATIENCE {
+            return None;
+        }
+        Some(self.give_up(core, room))
+    }
+
+    /// What the link took in part is not sent.
+    pub fn give_up(&self, core: &mut Core, room: &Room) -> Result<Put, PutError> {
+        if core.cut == Some(self.ticket) {
+            core.cut = None;
+            core.session.abandon();
+            core.wake_by(Instant::START);
+            room.tell();
+        }
+        match self.blocks {
+            true => Err(PutError::Full),
+            false => Ok(Put::Dropped),
+        }
+    }
+}
 
 impl Shared {
     pub fn new(session: Session<Host>, batching: Duration) -> Shared {
@@ -192,15 +277,21 @@ impl Shared {
         let mut core = self.core();
         let result = match core.attempt(None, &mut f) {
             (Err(PutError::Full | PutError::Cut), ticket) => {
-                return self.wait(core, ticket, blocks, &mut f);
+                return self.wait(core, ticket, blocks, &mut f).1;
             }
             (result, _) => result,
         };
         drop(core);
+        self.after_you();
+        result
+    }
+
+    /// To be called after a lock that is soon taken again.
+    #[inline]
+    pub fn after_you(&self) {
         if self.wanted.load(Ordering::Relaxed) {
             self.give_way();
         }
-        result
     }
 
     #[inline(never)]
@@ -210,59 +301,89 @@ impl Shared {
         ticket: u64,
         blocks: bool,
         f: &mut Attempt<'_>,
-    ) -> Result<Put, PutError> {
+    ) -> (MutexGuard<'c, Core>, Result<Put, PutError>) {
+        let waiting = Waiting::new(ticket, blocks);
         if super::driver::hands_out() && core.cut != Some(ticket) {
-            return Err(PutError::Full);
+            let result = waiting.give_up(&mut core, &self.room);
+            return (core, result);
         }
-        let started = std::time::Instant::now();
         loop {
-            let seen = self.room.count();
-            let waker = Waker::from(self.room.clone());
-            core.tx.arm(&waker);
+            let seen = self.await_place(&mut core, Some(ticket));
             drop(core);
             self.room.wait(seen, PAUSE);
             core = self.core();
-            match core.attempt(Some(ticket), &mut *f) {
-                (Err(PutError::Full | PutError::Cut), _) => {}
-                (result, _) => {
-                    // Whoever waits for the end of this one can go on.
-                    self.room.tell();
-                    return result;
-                }
-            }
-            if !blocks && started.elapsed() > PATIENCE {
-                if core.cut == Some(ticket) {
-                    core.cut = None;
-                    core.session.abandon();
-                }
-                self.room.tell();
-                return Ok(Put::Dropped);
+            if let Some(result) = waiting.again(&mut core, &self.room, &mut *f) {
+                return (core, result);
             }
         }
     }
 
+    /// The room is told when there may be a place, after the number that is returned.
+    pub fn await_place(&self, core: &mut Core, ticket: Option<u64>) -> u64 {
+        let seen = self.room.count();
+        // While another's sample goes on, only its end helps: places there may be.
+        if core.cut.is_none() || core.cut == ticket {
+            core.tx.arm(&Waker::from(self.room.clone()));
+        }
+        seen
+    }
+
     /// Asks, waiting for a place.
     pub fn ask(&self, ask: &Ask<'_>, mailbox: &Mailbox) -> Result<QueryId, AskError> {
-        let mut entered = Err(AskError::TooMany);
-        let mut asking = |session: &mut Session<Host>, tx: &mut dyn Tx, now| {
-            session.tables_mut().room_for_query();
-            entered = session.ask(tx, ask, now);
-            match entered {
-                Ok(_) => Ok(Put::Sent),
-                Err(AskError::Put(error)) => Err(error),
-                Err(AskError::TooMany) => Err(PutError::NoSuch),
-            }
-        };
+        let mut asking = Asking::new(ask);
+        let mut attempt =
+            |session: &mut Session<Host>, tx: &mut dyn Tx, now| asking.attempt(session, tx, now);
         let mut core = self.core();
-        let result = match core.attempt(None, &mut asking) {
+        let result = match core.attempt(None, &mut attempt) {
             (Err(PutError::Full | PutError::Cut), ticket) => {
-                let result = self.wait(core, ticket, true, &mut asking);
-                core = self.core();
+                let (held, result) = self.wait(core, ticket, true, &mut attempt);
+                core = held;
                 result
             }
             (result, _) => result,
         };
-        match (result, entered) {
+        asking.enter(&mut core, result, mailbox)
+    }
+}
+
+/// A query that is being sent.
+pub(super) struct Asking<'a> {
+    ask: &'a Ask<'a>,
+    entered: Result<QueryId, AskError>,
+}
+
+impl<'a> Asking<'a> {
+    pub fn new(ask: &'a Ask<'a>) -> Asking<'a> {
+        Asking {
+            ask,
+            entered: Err(AskError::TooMany),
+        }
+    }
+
+    pub fn attempt(
+        &mut self,
+        session: &mut Session<Host>,
+        tx: &mut dyn Tx,
+        now: Instant,
+    ) -> Result<Put, PutError> {
+        session.tables_mut().room_for_query();
+        self.entered = session.ask(tx, self.ask, now);
+        match self.entered {
+            Ok(_) => Ok(Put::Sent),
+            Err(AskError::Put(error)) => Err(error),
+            Err(AskError::TooMany) => Err(PutError::NoSuch),
+        }
+    }
+
+    /// Takes answers from now on. The lock is the one under which it was sent: an answer can be there
+    /// as soon as it is let go.
+    pub fn enter(
+        &self,
+        core: &mut Core,
+        result: Result<Put, PutError>,
+        mailbox: &Mailbox,
+    ) -> Result<QueryId, AskError> {
+        match (result, self.entered) {
             (Ok(_), Ok(query)) => {
                 core.queries.insert(query, mailbox.clone());
                 core.wake_by(Instant::START);
@@ -280,12 +401,12 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// How often a publisher lets the driver go first before it goes on.
 const TURNS: usize = 1000;
 /// Who waits for a place looks again after this long, whatever he was told.
-const PAUSE: Duration = Duration::from_millis(20);
+pub(super) const PAUSE: Duration = Duration::from_millis(20);
 
 impl Core {
     /// One attempt to send; the number is to be given to the next one for the same thing.
     #[inline]
-    fn attempt(
+    pub fn attempt(
         &mut self,
         ticket: Option<u64>,
         f: &mut (impl FnMut(&mut Session<Host>, &mut dyn Tx, Instant) -> Result<Put, PutError> + ?Sized),

@@ -15,11 +15,12 @@ use sinew::time::Instant;
 
 use super::Options;
 use super::Source;
-use super::core::{Core, Shared, Status, Trouble, random_zid};
+use super::core::{Core, PAUSE, Shared, Status, Trouble, random_zid};
 use super::deliver::{Arrivals, Takes};
 use super::query::Responder;
 use super::sample::SharedQueue;
 use crate::apart::{Apart, Receive};
+use crate::connect_error::ConnectError;
 use crate::reconnect::{Backoff, jitter};
 
 thread_local! {
@@ -117,6 +118,15 @@ impl Handlers {
                 Handler::Call(_) => false,
             })
     }
+
+    /// Nothing comes any more.
+    fn end(&self) {
+        for handler in self.subscribers.iter().flatten() {
+            if let Handler::Queue(queue) = handler {
+                queue.end();
+            }
+        }
+    }
 }
 
 /// Keeps the session of a node up: opens its link again when it is lost, sends what is due, and calls
@@ -129,12 +139,17 @@ pub struct Driver {
     orders: Orders,
     handlers: Handlers,
     arrivals: Arrivals,
-    source: Source,
+    /// Elsewhere while a link is being opened.
+    source: Option<Source>,
     backoff: Backoff,
     zid_is_random: bool,
     lease: Duration,
     linger: Duration,
+    /// The node has ended, and waits for the other side.
+    lingers: Option<Lingers>,
     link: Option<Linked>,
+    /// The link had no place for what was due.
+    was_full: bool,
     /// How long to wait before the next attempt, and until when.
     pause: Duration,
     rests: Option<std::time::Instant>,
@@ -142,10 +157,38 @@ pub struct Driver {
     due: Instant,
 }
 
+/// Since when, and when something was heard last.
+type Lingers = (std::time::Instant, std::time::Instant);
+
 /// The link that there is.
 struct Linked {
     rx: Box<dyn Receive + Send>,
     waker: Waker,
+}
+
+/// What a driver needs before it goes on. Where that is something to wait for, a call of the waker
+/// that it was given ends the waiting, too.
+pub(super) enum Next {
+    /// Nothing.
+    Turn,
+    /// The node has ended.
+    Ended,
+    /// A link: see [`Driver::source`] and [`Driver::opened`].
+    Link,
+    /// That the room is told after this number was read, or so much time.
+    Rest(u64, Duration),
+    /// A packet, or so much time.
+    Packet(Option<Duration>),
+    /// So much time: what has arrived cannot be taken in now.
+    Pause(Duration),
+}
+
+/// What was found of packets.
+enum Found {
+    Nothing,
+    Packet,
+    /// One that is to be taken in again: an answer had no place.
+    Part,
 }
 
 /// How a link ended.
@@ -172,12 +215,14 @@ impl Driver {
             shared,
             orders,
             arrivals: Arrivals::default(),
-            source,
+            source: Some(source),
             backoff: options.backoff,
             zid_is_random: options.zid.is_none(),
             lease: options.lease,
             linger: options.linger,
+            lingers: None,
             link: None,
+            was_full: false,
             pause: options.backoff.min,
             rests: None,
             due: Instant::START,
@@ -187,20 +232,59 @@ impl Driver {
     /// Does what there is to do, or waits for it, at most so long (`None`: until something is done).
     /// `false`: the node has ended. It must be called again within a quarter of the lease.
     pub fn turn(&mut self, timeout: Option<Duration>) -> bool {
+        let limit = |span: Duration| timeout.map_or(span, |timeout| timeout.min(span));
+        match self.step() {
+            Next::Turn => {}
+            Next::Ended => return false,
+            Next::Link => {
+                let link = self.source.as_mut().and_then(Source::link);
+                self.opened(link, |rx| {
+                    let thread = thread::current();
+                    Waker::from(Arc::new(Both { thread, rx }))
+                });
+            }
+            Next::Rest(seen, span) => self.shared.room.wait(seen, limit(span)),
+            // What has arrived already would end every other sleep.
+            Next::Pause(span) => thread::park_timeout(limit(span)),
+            Next::Packet(span) => {
+                let span = match (span, timeout) {
+                    (Some(span), Some(timeout)) => Some(span.min(timeout)),
+                    (span, timeout) => span.or(timeout),
+                };
+                if let Some(link) = &mut self.link {
+                    link.rx.wait(span);
+                }
+                if self.lingers.is_none() {
+                    self.shared.core().looks_at = Instant::START;
+                    return self.take_up();
+                }
+            }
+        }
+        true
+    }
+
+    /// Does what there is to do now.
+    pub(super) fn step(&mut self) -> Next {
         let Some(mut link) = self.link.take() else {
-            return self.begin(timeout);
+            return self.begin();
         };
-        match self.serve(&mut link, timeout) {
-            Ok(()) => {
+        if let Some(lingers) = self.lingers.take() {
+            return self.linger_on(lingers, link);
+        }
+        match self.serve(&mut link) {
+            Ok(next) => {
                 self.link = Some(link);
-                true
+                next
             }
             Err(end) => {
-                let goes_on = self.lost(&end);
-                if matches!(end, End::Node) {
-                    self.linger(&mut *link.rx);
+                let next = self.lost(&end);
+                if matches!(end, End::Node) && !self.linger.is_zero() {
+                    let now = std::time::Instant::now();
+                    self.lingers = Some((now, now));
+                    self.link = Some(link);
+                    return Next::Turn;
                 }
-                goes_on
+                next
             }
         }
     }
@@ -219,23 +303,40 @@ impl Driver {
     /// Waits until the other side has hung up, which it does when it has taken everything. To close
     /// before would throw away what is on its way: a TCP socket that gets packets and is not read
     /// any more resets the connection, and a link over shared memory ends for both at once.
-    fn linger(&self, rx: &mut dyn Receive) {
-        let start = std::time::Instant::now();
-        let mut heard = start;
-        while start.elapsed() < self.linger && heard.elapsed() < self.lease {
-            match rx.peek() {
-                Ok(Some(_)) => {
-                    rx.release();
-                    heard = std::time::Instant::now();
-                }
-                Ok(None) => rx.wait(Some(PAUSE)),
-                Err(_) => break,
+    fn linger_on(&mut self, (start, mut heard): Lingers, mut link: Linked) -> Next {
+        if start.elapsed() >= self.linger || heard.elapsed() >= self.lease {
+            return Next::Ended;
+        }
+        let next = match link.rx.peek() {
+            Ok(Some(_)) => {
+                link.rx.release();
+                heard = std::time::Instant::now();
+                Next::Turn
             }
+            Ok(None) => Next::Packet(Some(PAUSE)),
+            Err(_) => return Next::Ended,
+        };
+        self.lingers = Some((start, heard));
+        self.link = Some(link);
+        next
+    }
+
+    /// Takes in a packet, for which it has slept. `false`: the node has ended.
+    fn take_up(&mut self) -> bool {
+        let Some(mut link) = self.link.take() else {
+            return true;
+        };
+        match self.arrived(&mut link) {
+            Ok(_) => {
+                self.link = Some(link);
+                true
+            }
+            Err(end) => !matches!(self.lost(&end), Next::Ended),
         }
     }
 
-    /// Opens a link, or waits for the time to do so.
-    fn begin(&mut self, timeout: Option<Duration>) -> bool {
+    /// Looks whether a link is to be opened now.
+    fn begin(&mut self) -> Next {
         let seen = self.shared.room.count();
         let core = self.shared.core();
         if core.ending {
@@ -243,29 +344,49 @@ impl Driver {
         }
         self.end_queries(core);
         let now = std::time::Instant::now();
-        if let Some(rests) = self.rests.filter(|&rests| rests > now) {
-            let left = rests - now;
-            self.shared
-                .room
-                .wait(seen, timeout.map_or(left, |timeout| timeout.min(left)));
-            return true;
+        match self.rests.filter(|&rests| rests > now) {
+            Some(rests) => Next::Rest(seen, rests - now),
+            None => Next::Link,
         }
-        let Some(opened) = self.source.link() else {
-            let core = self.shared.core();
-            return self.ended(core);
+    }
+
+    #[cfg(feature = "tokio")]
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Where links come from, for one to be opened without this; to be given back.
+    #[cfg(feature = "tokio")]
+    pub(super) fn source(&mut self) -> &mut Option<Source> {
+        &mut self.source
+    }
+
+    /// The receiving half of the link that there is.
+    #[cfg(feature = "tokio")]
+    pub(super) fn receiving(&mut self) -> Option<&mut Box<dyn Receive + Send>> {
+        self.link.as_mut().map(|link| &mut link.rx)
+    }
+
+    /// A link was opened, or not; `None`: there will be none any more. `waker`: what wakes this driver,
+    /// made of what wakes the receiving half.
+    pub(super) fn opened(
+        &mut self,
+        link: Option<Result<Apart, Arc<ConnectError>>>,
+        waker: impl FnOnce(Waker) -> Waker,
+    ) {
+        let Some(link) = link else {
+            self.shared.core().ending = true;
+            return;
         };
-        match opened {
+        match link {
             Ok(Apart { tx, mut rx }) => {
-                let waker = Waker::from(Arc::new(Both {
-                    thread: thread::current(),
-                    rx: rx.waker(),
-                }));
+                let waker = waker(rx.waker());
                 let mut core = self.shared.core();
                 core.tx = tx;
                 core.waker = waker.clone();
                 core.looks_at = Instant::START;
                 let now = core.clock.now();
-                match self.source.accepts() {
+                match self.source.as_ref().is_some_and(Source::accepts) {
                     true => core.session.accept(now),
                     false => core.session.open(now),
                 }
@@ -274,11 +395,10 @@ impl Driver {
             }
             Err(error) => self.failed(Trouble::Link(error)),
         }
-        true
     }
 
     /// The link has ended.
-    fn lost(&mut self, end: &End) -> bool {
+    fn lost(&mut self, end: &End) -> Next {
         let mut core = self.shared.core();
         core.session.link_lost();
         core.unlink();
@@ -296,7 +416,7 @@ impl Driver {
         }
         drop(core);
         self.failed(Trouble::Session(closed));
-        true
+        Next::Turn
     }
 
     fn failed(&mut self, trouble: Trouble) {
@@ -310,11 +430,12 @@ impl Driver {
         self.pause = (self.pause * 2).min(self.backoff.max);
     }
 
-    fn ended(&self, mut core: MutexGuard<'_, Core>) -> bool {
+    fn ended(&self, mut core: MutexGuard<'_, Core>) -> Next {
         core.ending = true;
         self.end_queries(core);
+        self.handlers.end();
         self.shared.room.tell();
-        false
+        Next::Ended
     }
 
     /// Tells who waits for answers of a session that is lost.
@@ -326,53 +447,48 @@ impl Driver {
         }
     }
 
-    fn serve(&mut self, link: &mut Linked, timeout: Option<Duration>) -> Result<(), End> {
-        let Linked { rx, waker } = link;
+    fn serve(&mut self, link: &mut Linked) -> Result<Next, End> {
         // First everything that has arrived, then what time asks for: a packet that waits unread is a
         // sign of life.
-        let waits = self.handlers.is_full();
+        let mut waits = self.handlers.is_full();
         let now = self.shared.clock.now();
-        let busy = !waits && self.arrived(&mut **rx, waker)?;
-        if busy && self.due > now {
-            return Ok(());
+        let mut busy = false;
+        if !waits {
+            match self.arrived(link)? {
+                Found::Nothing => {}
+                Found::Packet if self.due > now => return Ok(Next::Turn),
+                Found::Packet => busy = true,
+                Found::Part => waits = true,
+            }
         }
-        let due = self.attend(waits, now, &mut **rx, waker)?;
+        let due = self.attend(waits, now, link)?;
         if busy || self.arrivals.has_any() {
             self.hand_out(&[]);
-            return Ok(());
+            return Ok(Next::Turn);
         }
-        let timeout = match (due, timeout) {
-            (Some(due), Some(timeout)) => Some(due.min(timeout)),
-            (due, timeout) => due.or(timeout),
-        };
-        if waits {
-            // What has arrived already would end every other sleep.
-            thread::park_timeout(timeout.unwrap_or(PAUSE).min(PAUSE));
-            return Ok(());
-        }
-        rx.wait(timeout);
-        self.shared.core().looks_at = Instant::START;
-        self.arrived(&mut **rx, waker).map(drop)
+        Ok(match waits {
+            true => Next::Pause(due.unwrap_or(PAUSE).min(PAUSE)),
+            false => Next::Packet(due),
+        })
     }
 
     /// Takes in one packet, if there is one.
-    fn arrived(&mut self, rx: &mut dyn Receive, waker: &Waker) -> Result<bool, End> {
+    fn arrived(&mut self, link: &mut Linked) -> Result<Found, End> {
+        let Linked { rx, waker } = link;
         match rx.peek() {
-            Ok(Some(packet)) => {
-                if self.take_in(packet, waker)? {
-                    rx.release();
-                }
-                Ok(true)
+            Ok(Some(packet)) if self.take_in(packet, waker)? => {
+                rx.release();
+                Ok(Found::Packet)
             }
-            Ok(None) => Ok(false),
+            Ok(Some(_)) => Ok(Found::Part),
+            Ok(None) => Ok(Found::Nothing),
             Err(_) => Err(End::Link(Closed::Link)),
         }
     }
 
     fn hand_out(&mut self, packet: &[u8]) {
-        let before = HANDS_OUT.replace(true);
+        let _handing = Handing(HANDS_OUT.replace(true));
         self.arrivals.hand_out(packet, &mut self.handlers);
-        HANDS_OUT.set(before);
     }
 
     /// Hands what is in a packet to whom it is for. `false`: an answer had no place.
@@ -396,19 +512,16 @@ impl Driver {
                 }
             }
             if full {
-                all.tx.arm(waker);
+                await_place(&self.shared, all, waker);
             }
             // Where packets come without end, time passes all the same.
-            self.due = match all.unfinished.is_empty() {
+            self.due = match all.unfinished.is_empty() && !all.ending {
                 true => all.session.deadline(),
                 false => Instant::START,
             };
             drop(core);
             self.take_orders();
             self.hand_out(packet);
-            if full {
-                thread::park_timeout(PAUSE);
-            }
             if done || full {
                 return Ok(done);
             }
@@ -420,8 +533,7 @@ impl Driver {
         &mut self,
         waits: bool,
         looked: Instant,
-        rx: &mut dyn Receive,
-        waker: &Waker,
+        link: &Linked,
     ) -> Result<Option<Duration>, End> {
         self.take_orders();
         let mut core = self.shared.driver_core();
@@ -449,9 +561,13 @@ impl Driver {
                 }
             }
         };
-        core.status.traffic = rx.traffic();
+        core.status.traffic = link.rx.traffic();
         if full || !core.unfinished.is_empty() {
-            core.tx.arm(waker);
+            await_place(&self.shared, core, &link.waker);
+        }
+        if std::mem::replace(&mut self.was_full, full) && !full {
+            // What waited for the end of what was due.
+            self.shared.room.tell();
         }
         // Who ends waits for a place as well.
         let full = full || core.ending;
@@ -502,8 +618,32 @@ fn noticed(status: &mut Status, shared: &Shared, event: &Event<'_>) -> Result<()
 /// Room for a CLOSE.
 const CLOSE: usize = 16;
 
-/// Who waits for a place looks again after this long, whatever he was told.
-const PAUSE: Duration = Duration::from_millis(20);
+/// Wakes the driver when there may be a place, like all who wait for one.
+fn await_place(shared: &Shared, core: &mut Core, waker: &Waker) {
+    let seen = shared.await_place(core, None);
+    if shared.room.has_changed(seen, waker) {
+        waker.wake_by_ref();
+    }
+}
+
+/// While it lives, this thread runs handlers.
+struct Handing(bool);
+
+impl Drop for Handing {
+    fn drop(&mut self) {
+        HANDS_OUT.set(self.0);
+    }
+}
+
+impl Drop for Driver {
+    /// Also where a handler has panicked, or the runtime has ended.
+    fn drop(&mut self) {
+        let mut core = self.shared.core();
+        core.session.link_lost();
+        core.unlink();
+        self.ended(core);
+    }
+}
 
 /// Wakes the driver wherever it sleeps.
 struct Both {

@@ -17,6 +17,7 @@
 //! | `deliver` | what has arrived, kept while the lock is let go |
 //! | `query`, `sample` | answers and samples with memory of their own |
 //! | `tables` | tables that grow |
+//! | `tasks` | the same for tasks: `sinew_io::tokio::pubsub` |
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +36,8 @@ mod node;
 mod query;
 mod sample;
 mod tables;
+#[cfg(feature = "tokio")]
+pub(crate) mod tasks;
 
 pub use self::core::{Status, Trouble};
 pub use driver::Driver;

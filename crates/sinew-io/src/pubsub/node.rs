@@ -7,15 +7,15 @@ use std::time::Duration;
 use sinew::pubsub::codec::{Body, Consolidation, Zid};
 use sinew::pubsub::keyexpr::{KeyExpr, KeyExprError};
 use sinew::pubsub::session::{
-    Ask, AskError, DeclareError, Peer, PublisherId, PublisherOptions, Put, PutError, QueryableId,
-    Question, Sample, Session, State, Stats, SubscriberId,
+    Ask, AskError, DeclareError, Peer, PublisherId, PublisherOptions, Put, PutError, QueryId,
+    QueryableId, Question, Sample, Session, State, Stats, SubscriberId,
 };
 use sinew::time::Instant;
 
 use super::core::{Shared, Status, Trouble, random, random_zid};
 use super::driver::{Driver, Handler, Order, Orders};
 use super::query::{GRACE, Mailbox, Replies, Responder};
-use super::sample::{Overflow, OwnedSample, Queue, SharedQueue};
+use super::sample::{Overflow, OwnedSample, Queue, SharedQueue, Taken};
 use super::tables::Host;
 use super::{Options, Source};
 
@@ -77,7 +77,7 @@ impl Node {
         node
     }
 
-    fn shared(&self) -> &Arc<Shared> {
+    pub(super) fn shared(&self) -> &Arc<Shared> {
         &self.inner.shared
     }
 
@@ -111,21 +111,35 @@ impl Node {
         let until = std::time::Instant::now().checked_add(timeout);
         loop {
             let seen = self.shared().room.count();
-            let core = self.shared().core();
-            if let Some(peer) = core.session.peer() {
-                return Ok(peer);
+            if let Some(result) = self.opened() {
+                return result;
             }
-            let trouble = core.status.trouble.clone();
-            let over = core.ending;
-            drop(core);
             let left = until.map_or(Duration::from_secs(1), |until| {
                 until.saturating_duration_since(std::time::Instant::now())
             });
-            if left.is_zero() || over {
-                return Err(NotOpen { trouble });
+            if left.is_zero() {
+                return self.not_open();
             }
             self.shared().room.wait(seen, left);
         }
+    }
+
+    /// Whether there is a session; `None` while one can come about.
+    pub(super) fn opened(&self) -> Option<Result<Peer, NotOpen>> {
+        let core = self.shared().core();
+        let over = core.ending;
+        match core.session.peer() {
+            Some(peer) => Some(Ok(peer)),
+            None => {
+                drop(core);
+                over.then(|| self.not_open())
+            }
+        }
+    }
+
+    pub(super) fn not_open(&self) -> Result<Peer, NotOpen> {
+        let trouble = self.status().trouble;
+        Err(NotOpen { trouble })
     }
 
     /// A publisher on `key`, with the usual options.
@@ -220,6 +234,12 @@ impl Node {
     /// Asks; the answers are what is returned, as they arrive.
     pub fn ask(&self, ask: &Ask<'_>) -> Result<Replies, AskError> {
         let mailbox = Mailbox::default();
+        let query = self.shared().ask(ask, &mailbox)?;
+        Ok(self.replies(ask, query, mailbox))
+    }
+
+    /// The answers to a query that was sent.
+    pub(super) fn replies(&self, ask: &Ask<'_>, query: QueryId, mailbox: Mailbox) -> Replies {
         let consolidation = ask.query.consolidation;
         // One who asks for a time is one who wants all of it.
         let ranged = ask
@@ -227,8 +247,7 @@ impl Node {
             .parameters
             .split(';')
             .any(|pair| pair.starts_with("_time"));
-        let query = self.shared().ask(ask, &mailbox)?;
-        Ok(Replies {
+        Replies {
             shared: self.shared().clone(),
             query,
             mailbox,
@@ -239,7 +258,7 @@ impl Node {
             deadline: std::time::Instant::now() + ask.timeout + GRACE,
             newest: Default::default(),
             end: None,
-        })
+        }
     }
 
     /// Everything that waits in a batch leaves now.
@@ -290,9 +309,9 @@ impl std::error::Error for SendOnceError {}
 
 /// Publishes on one key. Dropping it withdraws the key.
 pub struct Publisher {
-    node: Node,
-    id: PublisherId,
-    blocks: bool,
+    pub(super) node: Node,
+    pub(super) id: PublisherId,
+    pub(super) blocks: bool,
 }
 
 impl Publisher {
@@ -370,6 +389,16 @@ pub struct Subscriber {
     id: SubscriberId,
 }
 
+impl Subscriber {
+    /// Something was taken out of its queue: the driver can go on where it was full.
+    pub(super) fn taken(&self, taken: Taken) -> OwnedSample {
+        if taken.frees {
+            self.node.shared().core().wake_by(Instant::START);
+        }
+        taken.sample
+    }
+}
+
 impl Drop for Subscriber {
     fn drop(&mut self) {
         let core = &mut *self.node.shared().core();
@@ -396,19 +425,16 @@ impl Drop for Queryable {
 
 /// A subscription whose samples wait in a queue.
 pub struct Samples {
-    queue: SharedQueue,
-    subscriber: Subscriber,
+    pub(super) queue: SharedQueue,
+    pub(super) subscriber: Subscriber,
 }
 
 impl Samples {
-    /// The next sample; waits for it, at most so long (`None`: for ever).
+    /// The next sample; waits for it, at most so long (`None`: for ever). `None` also when the node has
+    /// ended, and nothing is left.
     pub fn next_within(&self, timeout: Option<Duration>) -> Option<OwnedSample> {
-        let was_full = self.queue.is_full();
-        let sample = self.queue.take(timeout);
-        if was_full && !self.queue.is_full() {
-            self.subscriber.node.shared().core().wake_by(Instant::START);
-        }
-        sample
+        let taken = self.queue.take(timeout)?;
+        Some(self.subscriber.taken(taken))
     }
 
     /// Samples that were dropped because the queue was full.

@@ -1,15 +1,20 @@
 //! Queries: answers to one's own, and what a queryable answers with.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::task::Waker;
+#[cfg(feature = "tokio")]
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use sinew::link::Tx;
 use sinew::pubsub::codec::{self, Consolidation, Encoding, Timestamp};
 use sinew::pubsub::keyexpr::{KeyExpr, KeyExprError};
-use sinew::pubsub::session::{Ended, PutError, QueryId, Reply, RequestId};
+use sinew::pubsub::session::{Ended, Put, PutError, QueryId, Reply, RequestId, Session};
 
 use super::core::Shared;
 use super::sample::OwnedSample;
+use super::tables::Host;
 use crate::lock;
 
 /// One answer to a query.
@@ -33,6 +38,8 @@ struct Letters {
     end: Option<Ended>,
     /// Answers for which there was no room.
     dropped: u64,
+    /// A task that waits for one.
+    task: Option<Waker>,
 }
 
 /// Where the driver puts answers.
@@ -58,15 +65,23 @@ impl Mailbox {
         let mut letters = lock(&self.0.0);
         if letters.answers.len() < MOST {
             letters.answers.push_back(answer);
-            self.0.1.notify_one();
+            self.tell(letters);
         } else {
             letters.dropped += 1;
         }
     }
 
     pub(super) fn end(&self, how: Ended) {
-        lock(&self.0.0).end = Some(how);
+        let mut letters = lock(&self.0.0);
+        letters.end = Some(how);
+        self.tell(letters);
+    }
+
+    fn tell(&self, mut letters: MutexGuard<'_, Letters>) {
+        let task = letters.task.take();
+        drop(letters);
         self.0.1.notify_one();
+        task.inspect(Waker::wake_by_ref);
     }
 }
 
@@ -91,6 +106,22 @@ impl Replies {
     /// Answers that were dropped because nobody took them out.
     pub fn dropped(&self) -> u64 {
         lock(&self.mailbox.0.0).dropped
+    }
+
+    /// What [`Replies::arrived`] waits for.
+    #[cfg(feature = "tokio")]
+    pub(super) fn poll_arrived(&mut self, cx: &Context<'_>) -> Poll<Option<Answer>> {
+        let mut letters = lock(&self.mailbox.0.0);
+        let answer = letters.answers.pop_front();
+        if answer.is_none() {
+            let late = self.deadline <= Instant::now();
+            self.end = letters.end.or(late.then_some(Ended::TimedOut));
+            if self.end.is_none() {
+                letters.task = Some(cx.waker().clone());
+                return Poll::Pending;
+            }
+        }
+        Poll::Ready(answer)
     }
 
     fn arrived(&mut self) -> Option<Answer> {
@@ -118,6 +149,46 @@ impl Replies {
     }
 }
 
+impl Replies {
+    /// The next of what was kept until the end.
+    pub(super) fn left(&mut self) -> Option<Answer> {
+        // What was handed out already is kept to compare with only.
+        if self.consolidation == Consolidation::Monotonic {
+            return None;
+        }
+        let (_, sample) = self.newest.pop_first()?;
+        Some(Answer::Sample(sample))
+    }
+
+    /// What is to be handed out of an answer that has arrived.
+    pub(super) fn consolidated(&mut self, answer: Answer) -> Option<Answer> {
+        let Answer::Sample(sample) = answer else {
+            return Some(answer);
+        };
+        let known = self.newest.get(&sample.key);
+        let newer = known.is_none_or(|old| is_newer(sample.timestamp, old.timestamp));
+        match self.consolidation {
+            Consolidation::None => return Some(Answer::Sample(sample)),
+            Consolidation::Monotonic => {
+                if newer {
+                    let mark = OwnedSample {
+                        payload: Vec::new(),
+                        ..sample.clone()
+                    };
+                    self.newest.insert(sample.key.clone(), mark);
+                    return Some(Answer::Sample(sample));
+                }
+            }
+            Consolidation::Auto | Consolidation::Latest => {
+                if newer {
+                    self.newest.insert(sample.key.clone(), sample);
+                }
+            }
+        }
+        None
+    }
+}
+
 /// Whether `new` is later than what is known of its key. Without timestamps, the order of arrival
 /// decides.
 fn is_newer(new: Option<Timestamp>, old: Option<Timestamp>) -> bool {
@@ -133,38 +204,11 @@ impl Iterator for Replies {
     fn next(&mut self) -> Option<Answer> {
         loop {
             if self.end.is_some() {
-                // What was handed out already is kept to compare with only.
-                if self.consolidation == Consolidation::Monotonic {
-                    return None;
-                }
-                let (_, sample) = self.newest.pop_first()?;
-                return Some(Answer::Sample(sample));
+                return self.left();
             }
-            let Some(answer) = self.arrived() else {
-                continue;
-            };
-            let Answer::Sample(sample) = answer else {
+            let answer = self.arrived();
+            if let Some(answer) = answer.and_then(|answer| self.consolidated(answer)) {
                 return Some(answer);
-            };
-            let known = self.newest.get(&sample.key);
-            let newer = known.is_none_or(|old| is_newer(sample.timestamp, old.timestamp));
-            match self.consolidation {
-                Consolidation::None => return Some(Answer::Sample(sample)),
-                Consolidation::Monotonic => {
-                    if newer {
-                        let mark = OwnedSample {
-                            payload: Vec::new(),
-                            ..sample.clone()
-                        };
-                        self.newest.insert(sample.key.clone(), mark);
-                        return Some(Answer::Sample(sample));
-                    }
-                }
-                Consolidation::Auto | Consolidation::Latest => {
-                    if newer {
-                        self.newest.insert(sample.key.clone(), sample);
-                    }
-                }
             }
         }
     }
@@ -220,11 +264,7 @@ impl Responder {
 
     fn answer(&self, key: Option<KeyExpr<'_>>, body: &codec::Body<'_>) -> Result<(), ReplyError> {
         let sent = self.shared.send(true, |session, tx, now| {
-            if session.stats().opened != self.opened {
-                return Err(PutError::NoSuch);
-            }
-            session.reply(tx, self.request, key, body, now)?;
-            Ok(sinew::pubsub::session::Put::Sent)
+            self.attempt(session, tx, key, body, now)
         });
         sent.map(drop).map_err(ReplyError::Put)
     }
@@ -232,13 +272,42 @@ impl Responder {
     /// Answers that there is no answer, and why.
     pub fn error(&self, encoding: Encoding<'_>, payload: &[u8]) -> Result<(), ReplyError> {
         let sent = self.shared.send(true, |session, tx, now| {
-            if session.stats().opened != self.opened {
-                return Err(PutError::NoSuch);
-            }
-            session.reply_error(tx, self.request, encoding, payload, now)?;
-            Ok(sinew::pubsub::session::Put::Sent)
+            self.attempt_error(session, tx, encoding, payload, now)
         });
         sent.map(drop).map_err(ReplyError::Put)
+    }
+
+    pub(super) fn attempt(
+        &self,
+        session: &mut Session<Host>,
+        tx: &mut dyn Tx,
+        key: Option<KeyExpr<'_>>,
+        body: &codec::Body<'_>,
+        now: sinew::time::Instant,
+    ) -> Result<Put, PutError> {
+        self.is_asked(session)?;
+        session.reply(tx, self.request, key, body, now)?;
+        Ok(Put::Sent)
+    }
+
+    pub(super) fn attempt_error(
+        &self,
+        session: &mut Session<Host>,
+        tx: &mut dyn Tx,
+        encoding: Encoding<'_>,
+        payload: &[u8],
+        now: sinew::time::Instant,
+    ) -> Result<Put, PutError> {
+        self.is_asked(session)?;
+        session.reply_error(tx, self.request, encoding, payload, now)?;
+        Ok(Put::Sent)
+    }
+
+    fn is_asked(&self, session: &Session<Host>) -> Result<(), PutError> {
+        match session.stats().opened == self.opened {
+            true => Ok(()),
+            false => Err(PutError::NoSuch),
+        }
     }
 }
 

@@ -2,6 +2,9 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::task::Waker;
+#[cfg(feature = "tokio")]
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use sinew::pubsub::codec::{Body, Kind, Qos, SourceInfo, Timestamp};
@@ -68,10 +71,27 @@ pub enum Overflow {
 /// Samples that have arrived and were not taken out.
 #[derive(Debug)]
 pub(super) struct Queue {
-    state: Mutex<(VecDeque<OwnedSample>, u64)>,
+    state: Mutex<Waiting>,
     come: Condvar,
     most: usize,
     overflow: Overflow,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    samples: VecDeque<OwnedSample>,
+    dropped: u64,
+    /// No more will come.
+    ended: bool,
+    /// A task that waits for a sample.
+    task: Option<Waker>,
+}
+
+/// What was taken out.
+pub(super) struct Taken {
+    pub(super) sample: OwnedSample,
+    /// The queue was full, and the driver may wait for this.
+    pub(super) frees: bool,
 }
 
 impl Queue {
@@ -86,26 +106,60 @@ impl Queue {
 
     pub(super) fn put(&self, sample: &Sample<'_>) {
         let mut state = lock(&self.state);
-        let (samples, dropped) = &mut *state;
-        if samples.len() >= self.most && self.overflow == Overflow::DropOldest {
-            samples.pop_front();
-            *dropped += 1;
+        if state.samples.len() >= self.most && self.overflow == Overflow::DropOldest {
+            state.samples.pop_front();
+            state.dropped += 1;
         }
-        samples.push_back(sample.into());
+        state.samples.push_back(sample.into());
+        let task = state.task.take();
+        drop(state);
         self.come.notify_one();
+        task.inspect(Waker::wake_by_ref);
+    }
+
+    /// No more will come.
+    pub(super) fn end(&self) {
+        let mut state = lock(&self.state);
+        state.ended = true;
+        let task = state.task.take();
+        drop(state);
+        self.come.notify_all();
+        task.inspect(Waker::wake_by_ref);
+    }
+
+    /// The next sample, `None` after the last one.
+    #[cfg(feature = "tokio")]
+    pub(super) fn poll(&self, cx: &Context<'_>) -> Poll<Option<Taken>> {
+        let mut state = lock(&self.state);
+        let taken = self.pop(&mut state);
+        if taken.is_none() && !state.ended {
+            state.task = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        Poll::Ready(taken)
     }
 
     /// Whether the link has to wait for who takes samples out.
     pub(super) fn is_full(&self) -> bool {
-        self.overflow == Overflow::Wait && lock(&self.state).0.len() >= self.most
+        self.overflow == Overflow::Wait && lock(&self.state).samples.len() >= self.most
     }
 
-    pub(super) fn take(&self, timeout: Option<Duration>) -> Option<OwnedSample> {
+    fn pop(&self, state: &mut Waiting) -> Option<Taken> {
+        let sample = state.samples.pop_front()?;
+        let waits = self.overflow == Overflow::Wait;
+        let frees = waits && state.samples.len() + 1 == self.most;
+        Some(Taken { sample, frees })
+    }
+
+    pub(super) fn take(&self, timeout: Option<Duration>) -> Option<Taken> {
         let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let mut state = lock(&self.state);
         loop {
-            if let Some(sample) = state.0.pop_front() {
-                return Some(sample);
+            if let Some(taken) = self.pop(&mut state) {
+                return Some(taken);
+            }
+            if state.ended {
+                return None;
             }
             state = match until {
                 Some(until) => {
@@ -125,7 +179,7 @@ impl Queue {
     }
 
     pub(super) fn dropped(&self) -> u64 {
-        lock(&self.state).1
+        lock(&self.state).dropped
     }
 }
 

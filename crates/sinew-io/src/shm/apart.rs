@@ -2,7 +2,7 @@
 //!
 //! The thread that receives takes the doorbell, for both. Where the sending half waits for a place, the
 //! reactor thread takes it as well: the other thread may be busy with what it received, or wait for
-//! that very place.
+//! that very place; and for a receiving half that is armed instead of slept on.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering;
@@ -16,6 +16,7 @@ use sinew_shm::linux::link::Link;
 
 use super::process::{Flag, ProcessLink, ProcessRx, ProcessTx, sleep_on};
 use super::spin::Spin;
+use super::watch;
 use crate::apart::{Apart, Receive};
 use crate::counted::{Counted, received};
 use crate::link::Traffic;
@@ -45,6 +46,7 @@ impl ProcessLink {
                 spin: self.spin,
                 waker: self.woken.clone().into(),
                 woken: self.woken,
+                watch: None,
                 _keep: keep,
             }),
         }
@@ -164,6 +166,8 @@ struct ApartRx {
     spin: Spin,
     woken: Arc<Flag>,
     waker: Waker,
+    /// Made when it is first armed.
+    watch: Option<watch::Watch>,
     _keep: Option<Box<dyn Send>>,
 }
 
@@ -200,6 +204,13 @@ impl Rx for ApartRx {
     }
 
     fn arm(&mut self, waker: &Waker) {
+        if self.watch.is_none() {
+            self.watch = watch::Watch::start(self.link.clone());
+        }
+        if self.watch.is_none() {
+            // Nobody could be told: he looks again himself.
+            return waker.wake_by_ref();
+        }
         self.rx.arm(waker);
     }
 }

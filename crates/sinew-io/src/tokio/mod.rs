@@ -12,6 +12,7 @@ use crate::lock;
 use crate::open::{ConnectError, Halves, open_halves};
 
 mod client;
+pub mod pubsub;
 mod server;
 
 pub use client::{AsyncCall, AsyncClient};
@@ -29,10 +30,10 @@ pub async fn connect(endpoint: &Endpoint) -> Result<AsyncClient, ConnectError> {
 
 /// A waker that stays the same while the task behind it is polled with different ones.
 #[derive(Default)]
-struct Relay(Mutex<Option<Waker>>);
+pub(crate) struct Relay(Mutex<Option<Waker>>);
 
 impl Relay {
-    fn set(&self, waker: &Waker) {
+    pub(crate) fn set(&self, waker: &Waker) {
         let mut known = lock(&self.0);
         if !known.as_ref().is_some_and(|known| known.will_wake(waker)) {
             *known = Some(waker.clone());
@@ -54,7 +55,7 @@ impl Wake for Relay {
 }
 
 /// The runtime's time so much later.
-fn after(span: Duration) -> ::tokio::time::Instant {
+pub(crate) fn after(span: Duration) -> ::tokio::time::Instant {
     let now = ::tokio::time::Instant::now();
     now.checked_add(span)
         .unwrap_or(now + Duration::from_secs(86_400))

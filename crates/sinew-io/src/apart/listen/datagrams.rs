@@ -39,7 +39,9 @@ pub(super) struct Datagrams {
 /// What came before the kernel knew where a peer's datagrams belong.
 struct Early {
     packets: Mutex<VecDeque<Vec<u8>>>,
+    /// The thread that sleeps, and who has armed the half instead.
     wakes: Waker,
+    armed: Mutex<Option<Waker>>,
 }
 
 impl Datagrams {
@@ -109,6 +111,7 @@ impl Datagrams {
         let early = Arc::new(Early {
             packets: Mutex::new(early),
             wakes: rx.waker(),
+            armed: Mutex::new(None),
         });
         self.peers.retain(|_, early| early.strong_count() > 0);
         self.peers.insert(peer, Arc::downgrade(&early));
@@ -144,6 +147,8 @@ impl Accept for Datagrams {
             }
             drop(packets);
             early.wakes.wake_by_ref();
+            let armed = lock(&early.armed).take();
+            armed.inspect(Waker::wake_by_ref);
         }
     }
 
@@ -201,6 +206,7 @@ impl Rx for Greeted {
     }
 
     fn arm(&mut self, waker: &Waker) {
+        *lock(&self.early.armed) = Some(waker.clone());
         self.fill();
         match &self.packet {
             Some(_) => waker.wake_by_ref(),
