@@ -384,7 +384,8 @@ fn fragments_without_marks_are_not_taken_for_a_message_of_which_the_first_was_lo
         hand.fragment(back, false, false);
         assert_eq!(hand.node.take(), []);
         let stats = *hand.node.session.stats();
-        assert_eq!((stats.fragments_lost, stats.missed_reliable), (lost, lost));
+        let missed = stats.missed_reliable + stats.left_out;
+        assert_eq!((stats.fragments_lost, missed), (lost, lost));
         whole(&mut hand);
         assert_eq!(hand.node.take(), [sample(sub, "a", b"0123456789")]);
     }
@@ -414,7 +415,8 @@ fn each_message_of_which_a_fragment_is_missing_is_counted_once() {
         assert_eq!(hand.node.take(), [sample(sub, "a", b"next")], "{missing}");
         let lost = missing as u32 + 1;
         let stats = hand.node.session.stats();
-        assert_eq!((stats.fragments_lost, stats.missed_reliable), (lost, lost));
+        let missed = stats.missed_reliable + stats.left_out;
+        assert_eq!((stats.fragments_lost, missed), (lost, lost));
     }
     // Also where the next message is in fragments.
     hand.fragment(pieces[0], true, true);
@@ -813,4 +815,34 @@ fn sample_that_names_the_key_of_a_withdrawn_subscriber_still_reaches_another_one
     );
     hand.frame(|w| named.encode(w));
     assert_eq!(hand.node.take(), []);
+}
+
+#[test]
+fn number_that_is_left_out_behind_fragments_is_told_apart_from_what_is_missed() {
+    let mut hand = asked();
+    let sub = hand.node.session.subscriber("a".into()).unwrap();
+    hand.turn();
+    let message = bytes(|w| put("a", b"on").encode(w));
+    let counts = |hand: &Hand<All>| {
+        let stats = hand.node.session.stats();
+        (stats.left_out, stats.missed_reliable, stats.gaps)
+    };
+    for round in 1..=2 {
+        hand.fragment(&message[..4], true, true);
+        hand.fragment(&message[4..], false, false);
+        hand.sn[1] += 1;
+        assert_eq!(hand.node.take(), [sample(sub, "a", b"on")]);
+        assert_eq!(counts(&hand), (round - 1, 0, 0));
+        hand.fragment(&message[..4], true, true);
+        assert_eq!(counts(&hand), (round, 0, 0));
+        hand.fragment(&message[4..], false, false);
+        assert_eq!(hand.node.take(), [sample(sub, "a", b"on")]);
+    }
+    // Two are missing; and one, behind no fragment.
+    hand.sn[1] += 2;
+    hand.frame(|w| put("a", b"on").encode(w));
+    assert_eq!(counts(&hand), (2, 2, 1));
+    hand.sn[1] += 1;
+    hand.frame(|w| put("a", b"on").encode(w));
+    assert_eq!(counts(&hand), (2, 3, 2));
 }

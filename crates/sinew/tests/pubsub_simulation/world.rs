@@ -172,7 +172,7 @@ impl World {
     fn sum(&mut self, side: usize) {
         let it = &mut self.sides[side];
         let stats = it.session.stats();
-        let missed = stats.missed_reliable.wrapping_add(stats.missed_best_effort);
+        let missed = stats.missed_reliable + stats.missed_best_effort + stats.left_out;
         it.missed = u64::from(missed);
         let counts = &mut self.counts;
         counts.opened += u64::from(stats.opened);

@@ -22,6 +22,8 @@ pub(super) struct Incoming {
     sn: [u32; 2],
     /// The number that follows the last one that was ignored.
     doubted: [u32; 2],
+    /// The last number taken was of a last fragment.
+    cut: [bool; 2],
     pub assembly: Assembly,
 }
 
@@ -66,6 +68,7 @@ impl Incoming {
             counted: false,
             sn: [0; 2],
             doubted: [NONE; 2],
+            cut: [false; 2],
             assembly: Assembly {
                 len: 0,
                 going: None,
@@ -79,6 +82,7 @@ impl Incoming {
     pub(super) fn reset(&mut self, sn: u32) {
         self.sn = [sn; 2];
         self.doubted = [NONE; 2];
+        self.cut = [false; 2];
         self.frame = None;
         self.entity = 0;
         self.counted = false;
@@ -111,11 +115,13 @@ impl Incoming {
         self.at = usize::MAX;
     }
 
-    /// Whether a frame of this number is taken: it is not older than the last one. A gap is
-    /// accepted and counted (section 4.3, receive rule). `None`: no such number can be.
+    /// Whether a frame or fragment of this number is taken: it is not older than the last one. A gap
+    /// is accepted and counted (section 4.3, receive rule). `None`: no such number can be. `last`: it
+    /// is the last fragment of a message.
     pub(super) fn take(
         &mut self,
         reliable: bool,
+        last: bool,
         sn: u32,
         agreed: &Agreed,
         stats: &mut Stats,
@@ -140,11 +146,21 @@ impl Incoming {
             return Some(false);
         }
         *next = after;
+        let was_cut = self
+            .cut
+            .get_mut(row)
+            .is_some_and(|cut| core::mem::replace(cut, last));
         if gap > 0 {
-            count(&mut stats.gaps);
             self.assembly.missed(reliable, stats);
         }
-        if !old {
+        if gap == 1 && was_cut {
+            // So Zenoh's own nodes do.
+            count(&mut stats.left_out);
+        } else if gap > 0 {
+            count(&mut stats.gaps);
+            if old {
+                return Some(true);
+            }
             let missed = match reliable {
                 true => &mut stats.missed_reliable,
                 false => &mut stats.missed_best_effort,

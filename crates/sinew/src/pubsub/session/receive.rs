@@ -166,7 +166,7 @@ impl<T: Tables> Session<T> {
                 if frame.priority != Priority::Data {
                     return Err(Trouble::End(Closed::Malformed));
                 }
-                if self.take(frame.reliable, frame.sn)? && T::ASSEMBLES {
+                if self.take(frame.reliable, false, frame.sn)? && T::ASSEMBLES {
                     self.incoming
                         .assembly
                         .framed(frame.reliable, &mut self.stats);
@@ -178,7 +178,7 @@ impl<T: Tables> Session<T> {
                 if fragment.priority != Priority::Data {
                     return Err(Trouble::End(Closed::Malformed));
                 }
-                if self.take(fragment.reliable, fragment.sn)? {
+                if self.take(fragment.reliable, !fragment.more, fragment.sn)? {
                     if T::ASSEMBLES {
                         let buffer = self.tables.all().fragments;
                         let (agreed, stats) = (&self.agreed, &mut self.stats);
@@ -222,10 +222,10 @@ impl<T: Tables> Session<T> {
     }
 
     /// Takes the number of a frame or a fragment.
-    fn take(&mut self, reliable: bool, sn: u32) -> Result<bool, Trouble> {
+    fn take(&mut self, reliable: bool, last: bool, sn: u32) -> Result<bool, Trouble> {
         let taken = self
             .incoming
-            .take(reliable, sn, &self.agreed, &mut self.stats);
+            .take(reliable, last, sn, &self.agreed, &mut self.stats);
         self.incoming.frame = taken;
         self.incoming.reliable = reliable;
         taken.ok_or(Trouble::End(Closed::Malformed))
