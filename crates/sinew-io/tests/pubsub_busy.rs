@@ -57,3 +57,49 @@ fn receiver_of_an_endless_stream_gives_signs_of_life_and_declares() {
     assert_eq!(sender.stats().opened, 1);
     assert_eq!(receiver.stats().gaps, 0);
 }
+
+#[test]
+fn large_samples_reach_every_subscriber_whole() {
+    let at = Endpoint::parse("tcp:127.0.0.1:0", Use::Batches).unwrap();
+    let mut listener = apart::listen(&at).unwrap();
+    let sender = pubsub::open(listener.endpoint(), Options::peer());
+    let receiver = pubsub::accept(listener.accept_within(None).unwrap(), Options::peer());
+    let blocking = PublisherOptions {
+        qos: Qos::DEFAULT.with_blocking(true),
+        ..PublisherOptions::DEFAULT
+    };
+    let image = sender.publisher_with("busy/image", blocking).unwrap();
+    let (tell, told) = std::sync::mpsc::channel();
+    let _subscribers: Vec<_> = (0..3)
+        .map(|number| {
+            let tell = tell.clone();
+            let key = if number == 0 { "busy/image" } else { "busy/*" };
+            let take = move |sample: &sinew::pubsub::session::Sample<'_>| {
+                tell.send((number, sample.body.payload.to_vec())).unwrap();
+            };
+            receiver.subscriber(key, take).unwrap()
+        })
+        .collect();
+    sender.wait_open(Duration::from_secs(5)).unwrap();
+    let started = Instant::now();
+    while image.is_heard() != Some(true) {
+        assert!(started.elapsed() < Duration::from_secs(5));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    for (round, len) in [70_000_usize, 1 << 20, 65_536, 10, 200_000]
+        .into_iter()
+        .enumerate()
+    {
+        let payload: Vec<u8> = (0..len).map(|at| (at + round) as u8).collect();
+        image.put(&payload).unwrap();
+        let mut who: Vec<_> = (0..3)
+            .map(|_| told.recv_timeout(Duration::from_secs(10)).unwrap())
+            .map(|(number, got)| {
+                assert!(got == payload, "round {round}");
+                number
+            })
+            .collect();
+        who.sort_unstable();
+        assert_eq!(who, [0, 1, 2]);
+    }
+}

@@ -12,6 +12,8 @@ use sinew::pubsub::session::{
     Ended, Event, QueryId, QueryableId, Question, Reply, RequestId, Sample, SubscriberId,
 };
 
+use super::tables::Host;
+
 /// Where bytes are that are looked at later.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Held {
@@ -19,6 +21,8 @@ enum Held {
     Packet(Range<usize>),
     /// In the copies.
     Copy(Range<usize>),
+    /// In a message that was put together from fragments.
+    Message(Range<usize>),
 }
 
 /// A sample, without its bytes.
@@ -96,6 +100,12 @@ pub(super) struct Arrivals {
     copies: Vec<u8>,
     /// Where the last key was, and where it is kept: mostly the next one is the same.
     last_key: Option<(usize, usize, Held)>,
+    /// Where the session puts fragments together: address and length.
+    assembly: (usize, usize),
+    /// Something is kept that lies there.
+    lies_there: bool,
+    /// The memory with the message, while it is handed out; another one for the next message.
+    message: Vec<u8>,
 }
 
 /// More are handed out before the packet goes on, so that they stay in the processor's cache.
@@ -206,9 +216,37 @@ impl Arrivals {
         held
     }
 
+    /// Tells where the session puts fragments together.
+    pub(super) fn watch(&mut self, assembly: &[u8]) {
+        self.assembly = address(assembly);
+    }
+
+    /// Whether the message in the session's memory is to be taken over before it goes on.
+    pub(super) fn lies_in_session(&self) -> bool {
+        self.lies_there
+    }
+
+    /// Takes the message over, with its memory; where the session needs that for others, a copy of so
+    /// many bytes.
+    pub(super) fn take_over(&mut self, tables: &mut Host, needed: Option<usize>) {
+        match needed {
+            None => tables.exchange_fragments(&mut self.message),
+            Some(len) => {
+                self.message.clear();
+                let message = tables.fragments().get(..len).unwrap_or_default();
+                self.message.extend_from_slice(message);
+            }
+        }
+        self.lies_there = false;
+    }
+
     fn hold(&mut self, packet: &[u8], bytes: &[u8]) -> Held {
-        if let Some(range) = within(packet, bytes) {
+        if let Some(range) = within(address(packet), bytes) {
             return Held::Packet(range);
+        }
+        if let Some(range) = within(self.assembly, bytes).filter(|range| !range.is_empty()) {
+            self.lies_there = true;
+            return Held::Message(range);
         }
         let start = self.copies.len();
         self.copies.extend_from_slice(bytes);
@@ -232,6 +270,7 @@ impl Arrivals {
         let held = Bytes {
             packet,
             copies: &self.copies,
+            message: &self.message,
         };
         let mut last = (Held::Copy(0..0), "");
         for arrival in &self.list {
@@ -310,16 +349,22 @@ impl Arrivals {
     }
 }
 
-/// Where `bytes` are in `packet`, if they are a part of it.
-fn within(packet: &[u8], bytes: &[u8]) -> Option<Range<usize>> {
-    let start = (bytes.as_ptr() as usize).wrapping_sub(packet.as_ptr() as usize);
-    let end = start.wrapping_add(bytes.len());
-    (start <= end && end <= packet.len()).then_some(start..end)
+/// Where a piece of memory is, and how long.
+fn address(of: &[u8]) -> (usize, usize) {
+    (of.as_ptr() as usize, of.len())
+}
+
+/// Where `bytes` are in this piece of memory, if they are a part of it.
+fn within((start, len): (usize, usize), bytes: &[u8]) -> Option<Range<usize>> {
+    let from = (bytes.as_ptr() as usize).wrapping_sub(start);
+    let to = from.wrapping_add(bytes.len());
+    (from <= to && to <= len).then_some(from..to)
 }
 
 struct Bytes<'a> {
     packet: &'a [u8],
     copies: &'a [u8],
+    message: &'a [u8],
 }
 
 impl<'a> Bytes<'a> {
@@ -327,6 +372,7 @@ impl<'a> Bytes<'a> {
         let found = match held {
             Held::Packet(range) => self.packet.get(range.clone()),
             Held::Copy(range) => self.copies.get(range.clone()),
+            Held::Message(range) => self.message.get(range.clone()),
         };
         found.unwrap_or_default()
     }

@@ -499,7 +499,8 @@ impl Driver {
             let now = all.clock.now();
             let mut done = false;
             let mut full = false;
-            while !(done || full || self.arrivals.is_full()) {
+            self.arrivals.watch(all.session.tables_mut().fragments());
+            while !(done || full || self.arrivals.is_full() || self.arrivals.lies_in_session()) {
                 match all.session.receive(packet, &mut *all.tx, now) {
                     Step::More => {}
                     Step::Done => done = true,
@@ -510,6 +511,10 @@ impl Driver {
                         }
                     }
                 }
+            }
+            if self.arrivals.lies_in_session() {
+                let needed = all.session.assembled_len();
+                self.arrivals.take_over(all.session.tables_mut(), needed);
             }
             if full {
                 await_place(&self.shared, all, waker);

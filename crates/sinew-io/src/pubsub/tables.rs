@@ -41,6 +41,17 @@ impl Host {
         }
     }
 
+    /// Where fragments are put together.
+    pub(super) fn fragments(&self) -> &[u8] {
+        &self.fragments
+    }
+
+    /// Gives the memory with a message that was put together, for other memory.
+    pub(super) fn exchange_fragments(&mut self, spare: &mut Vec<u8>) {
+        spare.resize(self.fragments.len(), 0);
+        std::mem::swap(&mut self.fragments, spare);
+    }
+
     pub(super) fn room_for_publisher(&mut self) {
         grow(&mut self.publishers);
     }

@@ -395,6 +395,12 @@ impl<T: Tables> Session<T> {
         self.end(tx, Closed::Here, now);
     }
 
+    /// How long a message is that was put together from fragments and is not handled to its end yet: so
+    /// much of the memory for fragments is in use.
+    pub fn assembled_len(&self) -> Option<usize> {
+        self.incoming.assembly.whole
+    }
+
     /// Packets have arrived that are not looked at yet, for want of room: the peer is alive.
     pub fn is_alive(&mut self, now: Instant) {
         self.heard = now;
