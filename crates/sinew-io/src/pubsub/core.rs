@@ -307,10 +307,18 @@ impl Shared {
             let result = waiting.give_up(&mut core, &self.room);
             return (core, result);
         }
+        let mut looks = LOOKS;
         loop {
-            let seen = self.await_place(&mut core, Some(ticket));
-            drop(core);
-            self.room.wait(seen, PAUSE);
+            if looks > 0 {
+                // Mostly the other side is reading just now, and to be woken takes longer than it does.
+                looks -= 1;
+                drop(core);
+                thread::yield_now();
+            } else {
+                let seen = self.await_place(&mut core, Some(ticket));
+                drop(core);
+                self.room.wait(seen, PAUSE);
+            }
             core = self.core();
             if let Some(result) = waiting.again(&mut core, &self.room, &mut *f) {
                 return (core, result);
@@ -398,6 +406,8 @@ impl<'a> Asking<'a> {
 /// A sample that may be dropped is dropped when the link has taken nothing for this long. One that
 /// a link has taken in part gets the same.
 const PATIENCE: Duration = Duration::from_millis(50);
+/// How often one who waits for a place looks for it before he sleeps.
+const LOOKS: usize = 20;
 /// How often a publisher lets the driver go first before it goes on.
 const TURNS: usize = 1000;
 /// Who waits for a place looks again after this long, whatever he was told.
