@@ -51,13 +51,16 @@ impl Sleeper {
         };
         let timeout = timeout.map(timespec);
         let bell = self.bell.as_ref().and_then(|bell| bell.fd.as_ref());
-        // Unused entries are copies of the first, so that there is no allocation.
-        let mut fds = [one.clone(), other.unwrap_or_else(|| one.clone()), one];
-        if let Some(bell) = bell {
-            fds[2] = PollFd::new(bell, PollFlags::IN);
+        // Without an allocation: unused entries are copies of the first, and are not asked for.
+        let mut fds = [one.clone(), one.clone(), one];
+        let mut count = 1;
+        let rest = bell.map(|bell| PollFd::new(bell, PollFlags::IN));
+        for fd in rest.into_iter().chain(other) {
+            fds[count] = fd;
+            count += 1;
         }
-        let _ = poll(&mut fds, timeout.as_ref());
-        let rung = bell.is_some() && fds[2].revents().contains(PollFlags::IN);
+        let _ = poll(&mut fds[..count], timeout.as_ref());
+        let rung = bell.is_some() && fds[1].revents().contains(PollFlags::IN);
         if let Some(bell) = &self.bell {
             bell.clear(rung);
         }
