@@ -14,7 +14,7 @@
 //! | [`pubsub`] | a node that publishes, subscribes and queries: Zenoh |
 //! | [`relay`] | packets from one link to another, and back |
 //! | [`serve`] | services for any number of links, one thread each |
-//! | `tokio` (feature) | an async client that tasks share, and a server task per link |
+//! | `tokio` (feature) | an async client that tasks share, a server task per link, an async node |
 //!
 //! Nothing here knows the protocol: packets go from links to engines and back.
 #![forbid(unsafe_code)]

@@ -44,12 +44,7 @@ async fn peers(kind: &str) -> (AsyncNode, AsyncNode) {
 }
 
 async fn heard(publisher: &AsyncPublisher) {
-    let all = async {
-        while publisher.is_heard() != Some(true) {
-            sleep(Duration::from_millis(1)).await;
-        }
-    };
-    timeout(SOON, all).await.expect("somebody subscribes");
+    assert_eq!(publisher.wait_heard(SOON).await, Some(true));
 }
 
 async fn waits_and_keeps_order(kind: &str, count: u32) {
@@ -315,6 +310,34 @@ async fn a_slow_receiver_holds_the_publisher_up_or_misses_what_is_counted() {
     assert_eq!(misses.dropped(), u64::from(COUNT) - 2);
     for n in [COUNT - 2, COUNT - 1] {
         assert_eq!(misses.recv().await.unwrap().payload, n.to_le_bytes());
+    }
+}
+
+#[test]
+fn a_put_allocates_nothing() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_time()
+        .build()
+        .unwrap();
+    for kind in ["tcp", "shm", "threads"] {
+        let (one, other) = runtime.block_on(peers(kind));
+        let enter = runtime.enter();
+        let _subscriber = other.subscriber("demo/k", |_| ()).unwrap();
+        let publisher = one.publisher_with("demo/k", WAITS).unwrap();
+        drop(enter);
+        runtime.block_on(heard(&publisher));
+        let put = |count: u32| {
+            runtime.block_on(async {
+                for n in 0..count {
+                    assert_eq!(publisher.put(&n.to_le_bytes()).await, Ok(Put::Heard));
+                }
+            });
+        };
+        // Until every buffer is there.
+        put(20_000);
+        let counted = allocation_counter::measure(|| put(1000)).count_total;
+        assert_eq!(counted, 0, "over {kind}");
     }
 }
 

@@ -99,7 +99,8 @@ pub(super) struct Room {
 #[derive(Default)]
 struct Waiters {
     count: u64,
-    wakers: Vec<Waker>,
+    /// Each with the count that it saw.
+    wakers: Vec<(u64, Waker)>,
 }
 
 impl Room {
@@ -129,8 +130,12 @@ impl Room {
     pub fn has_changed(&self, seen: u64, waker: &Waker) -> bool {
         let mut waiters = lock(&self.waiters);
         let changed = waiters.count != seen;
-        if !changed && !waiters.wakers.iter().any(|known| known.will_wake(waker)) {
-            waiters.wakers.push(waker.clone());
+        if !changed {
+            let mut known = waiters.wakers.iter_mut();
+            match known.find(|(_, known)| known.will_wake(waker)) {
+                Some(known) => known.0 = seen,
+                None => waiters.wakers.push((seen, waker.clone())),
+            }
         }
         changed
     }
@@ -138,10 +143,15 @@ impl Room {
     pub fn tell(&self) {
         let mut waiters = lock(&self.waiters);
         waiters.count += 1;
-        let wakers = std::mem::take(&mut waiters.wakers);
-        drop(waiters);
+        let told = waiters.count;
         self.changed.notify_all();
-        wakers.into_iter().for_each(Waker::wake);
+        // One by one, so that the list keeps its memory. Who comes again meanwhile waits for the next.
+        while let Some(at) = waiters.wakers.iter().position(|(seen, _)| *seen < told) {
+            let (_, waker) = waiters.wakers.swap_remove(at);
+            drop(waiters);
+            waker.wake();
+            waiters = lock(&self.waiters);
+        }
     }
 }
 

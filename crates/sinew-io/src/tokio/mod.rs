@@ -1,4 +1,5 @@
-//! Async drivers: a client that many tasks share, and a server task per link.
+//! Async drivers: a client that many tasks share, a server task per link, and [nodes](pubsub) that
+//! publish, subscribe and query.
 //!
 //! They run over any halves of a link by `arm` alone; tokio gives tasks and timers. Carriers of
 //! this crate wake from the reactor thread, so tokio's own I/O driver is not needed.

@@ -40,7 +40,8 @@ pub fn open(endpoint: &Endpoint, options: Options) -> AsyncNode {
 }
 
 /// A node on a link that there is, whose other side opens the session: one that a
-/// [listener](crate::apart::listen) gave. When the link is lost, the node has ended.
+/// [listener](crate::apart::listen) gave, which waits in a thread of its own
+/// (`tokio::task::spawn_blocking`). When the link is lost, the node has ended.
 pub fn accept(apart: Apart, options: Options) -> AsyncNode {
     start(Source::Accepted(Some(apart)), options)
 }

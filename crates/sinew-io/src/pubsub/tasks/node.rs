@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sinew::pubsub::codec::Body;
+use sinew::pubsub::codec::{Body, Zid};
 use sinew::pubsub::keyexpr::KeyExpr;
 use sinew::pubsub::session::{
     Ask, AskError, DeclareError, Peer, PublisherOptions, Put, PutError, Question, Sample, State,
@@ -28,6 +28,11 @@ pub struct AsyncNode {
 impl AsyncNode {
     pub(super) fn new(node: Node) -> AsyncNode {
         AsyncNode { node }
+    }
+
+    /// The id of this node. It changes where the other side holds a session of the old one.
+    pub fn zid(&self) -> Zid {
+        self.node.zid()
     }
 
     /// How far the session is.

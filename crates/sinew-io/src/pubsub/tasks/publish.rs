@@ -1,10 +1,14 @@
 //! Publishing from a task.
 
+use std::time::Duration;
+
+use ::tokio::time::timeout_at;
 use sinew::pubsub::codec::Body;
 use sinew::pubsub::session::{Put, PutError};
 
 use super::super::node::Publisher;
 use super::send::{send, try_send};
+use crate::tokio::after;
 
 /// Publishes on one key. Dropping it withdraws the key.
 ///
@@ -67,5 +71,20 @@ impl AsyncPublisher {
     /// Whether somebody subscribes; `None` where that is not known.
     pub fn is_heard(&self) -> Option<bool> {
         self.publisher.is_heard()
+    }
+
+    /// Waits until somebody subscribes, and returns what [`AsyncPublisher::is_heard`] says then: what is
+    /// put earlier goes to nobody.
+    pub async fn wait_heard(&self, timeout: Duration) -> Option<bool> {
+        let room = &self.publisher.node.shared().room;
+        let until = after(timeout);
+        loop {
+            let seen = room.count();
+            let heard = self.is_heard();
+            let told = timeout_at(until, room.changed(seen));
+            if heard == Some(true) || told.await.is_err() {
+                return heard;
+            }
+        }
     }
 }
