@@ -269,3 +269,44 @@ mod bare {
         Ok(())
     }
 }
+
+#[tokio::test]
+async fn tasks_publish_and_receive() -> Result<(), Box<dyn Error>> {
+    use sinew_io::tokio::pubsub::{self, AsyncNode};
+
+    let (near, far) = sinew_io::threads::link();
+    let near = pubsub::over(near.apart(), Options::peer());
+    let far = pubsub::accept(far.apart(), Options::peer());
+
+    // ANCHOR: tasks
+    async fn follow(node: AsyncNode) -> Result<(), Box<dyn Error>> {
+        let lamp = node.publisher("demo/lamp")?;
+        let mut switches = node.samples("demo/switch", 16, Overflow::Wait)?;
+        while let Some(switch) = switches.recv().await {
+            lamp.put(&switch.payload).await?;
+        }
+        Ok(()) // the node has ended
+    }
+    // ANCHOR_END: tasks
+
+    near.wait_open(SOON).await?;
+    let mut lamps = far.samples("demo/lamp", 16, Overflow::Wait)?;
+    let switch = far.publisher("demo/switch")?;
+    let following = follow(near);
+    let pressing = async {
+        switch.wait_heard(SOON).await;
+        // Until the lamp knows that somebody looks at it.
+        loop {
+            switch.put(b"on").await?;
+            let waited = tokio::time::timeout(Duration::from_millis(20), lamps.recv()).await;
+            if let Ok(lamp) = waited {
+                return Ok::<_, PutError>(lamp);
+            }
+        }
+    };
+    tokio::select! {
+        followed = following => panic!("{followed:?}"),
+        lamp = pressing => assert_eq!(lamp?.ok_or("it has ended")?.payload, b"on"),
+    }
+    Ok(())
+}

@@ -177,7 +177,9 @@ async fn a_put_that_is_dropped_while_it_waits_sends_nothing() {
         let publisher = one.publisher_with("demo/k", WAITS).unwrap();
         heard(&publisher).await;
         let count = fill(&publisher, len).await;
-        assert_eq!(publisher.try_put(&payload(2, 0, len)), Err(PutError::Full));
+        // Where the machine is busy, it was not the link that was full.
+        let tried = publisher.try_put(&payload(2, 0, len));
+        assert!(matches!(tried, Err(PutError::Full) | Ok(Put::Heard)));
         // The one that was dropped had this number, and so has another publisher's now.
         let publishing = tokio::spawn(async move {
             publisher.put(&payload(3, count, len)).await.unwrap();
@@ -187,6 +189,10 @@ async fn a_put_that_is_dropped_while_it_waits_sends_nothing() {
         for n in 0..count {
             let sample = timeout(SOON, samples.recv()).await.unwrap().unwrap();
             assert_eq!((read(&sample.payload), sample.payload.len()), ((1, n), len));
+        }
+        if tried.is_ok() {
+            let sample = timeout(SOON, samples.recv()).await.unwrap().unwrap();
+            assert_eq!(read(&sample.payload), (2, 0));
         }
         let sample = timeout(SOON, samples.recv()).await.unwrap().unwrap();
         assert_eq!(
