@@ -1,11 +1,12 @@
 //! Nodes with threads of their own, joined by a socket.
 
+use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use sinew::pubsub::codec::{Body, Consolidation, Kind, Qos, Reader, Zid, transport};
 use sinew::pubsub::keyexpr::KeyExpr;
-use sinew::pubsub::session::{Ask, PublisherOptions, Put};
+use sinew::pubsub::session::{Ask, PublisherOptions, Put, PutError};
 use sinew_io::apart;
 use sinew_io::endpoint::{Endpoint, Use};
 use sinew_io::pubsub::{self, Answer, Node, Options, Overflow};
@@ -148,4 +149,57 @@ fn an_answer_may_say_that_there_is_nothing_any_more_and_travels_as_it_was_asked(
     assert_eq!(answers(Consolidation::Latest), [delete]);
     assert_eq!(answers(Consolidation::Monotonic), [put, delete]);
     assert_eq!(answers(Consolidation::None), [put, delete]);
+}
+
+#[test]
+fn a_handler_answers_with_more_than_the_link_holds() {
+    const ANSWERS: usize = 64;
+    let (one, other) = peers();
+    let _queryable = other.queryable("demo/*", true, |_, responder| {
+        let value = vec![7; 256 << 10];
+        for n in 0..ANSWERS {
+            let key = format!("demo/{n}");
+            responder.reply_on(&key, &Body::put(&value)).unwrap();
+        }
+    });
+    let ask = Ask::new(KeyExpr::new("demo/*").unwrap());
+    let mut seen = 0;
+    until(|| {
+        // It may not have heard of the queryable.
+        seen = one.ask(&ask).unwrap().count();
+        seen > 0
+    });
+    assert_eq!(seen, ANSWERS);
+}
+
+#[test]
+fn two_handlers_that_fill_both_ways_of_a_link_do_not_wait_for_each_other_for_ever() {
+    let (one, other) = peers();
+    let (full, was_full) = channel();
+    let (sender, arrived) = channel();
+    let mut kept = Vec::new();
+    for (node, from, to) in [(&one, "demo/a", "demo/b"), (&other, "demo/b", "demo/a")] {
+        let publisher = Arc::new(node.publisher_with(to, WAITS).unwrap());
+        let (back, full, sender) = (publisher.clone(), full.clone(), sender.clone());
+        let subscriber = node.subscriber(from, move |sample| {
+            let len = sample.body.payload.len();
+            let _ = sender.send(len);
+            // Far more than sockets hold.
+            if len > 1 && back.put(&vec![0; 32 << 20]) == Err(PutError::Full) {
+                let _ = full.send(());
+            }
+        });
+        kept.push((publisher, subscriber.unwrap()));
+    }
+    let publishers = || kept.iter().map(|(publisher, _)| publisher);
+    until(|| publishers().all(|publisher| publisher.is_heard() == Some(true)));
+    // Each handler then sends while the other one does not receive.
+    assert!(publishers().all(|publisher| publisher.put(b"go").is_ok()));
+    was_full.recv_timeout(SOON).unwrap();
+    until(|| publishers().all(|publisher| publisher.put(b"!").is_ok()));
+    let mut small = 0;
+    until(|| {
+        small += arrived.try_iter().filter(|len| *len == 1).count();
+        small >= 2
+    });
 }

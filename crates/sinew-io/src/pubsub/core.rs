@@ -201,12 +201,12 @@ impl Waiting {
                 return Some(result);
             }
         }
-        // What is received by this very thread may be what makes room.
-        let in_handler = super::driver::hands_out();
-        if (self.blocks && !in_handler) || self.since.elapsed() <= PATIENCE {
-            return None;
-        }
-        Some(self.give_up(core, room))
+        let limit = match (self.blocks, super::driver::hands_out()) {
+            (true, false) => return None,
+            (true, true) => IN_A_HANDLER,
+            (false, _) => PATIENCE,
+        };
+        (self.since.elapsed() > limit).then(|| self.give_up(core, room))
     }
 
     /// What the link took in part is not sent.
@@ -313,10 +313,6 @@ impl Shared {
         f: &mut Attempt<'_>,
     ) -> (MutexGuard<'c, Core>, Result<Put, PutError>) {
         let waiting = Waiting::new(ticket, blocks);
-        if super::driver::hands_out() && core.cut != Some(ticket) {
-            let result = waiting.give_up(&mut core, &self.room);
-            return (core, result);
-        }
         let mut looks = LOOKS;
         loop {
             if looks > 0 {
@@ -416,6 +412,9 @@ impl<'a> Asking<'a> {
 /// A sample that may be dropped is dropped when the link has taken nothing for this long. One that
 /// a link has taken in part gets the same.
 const PATIENCE: Duration = Duration::from_millis(50);
+/// A handler waits no longer than this for a place: nothing is received meanwhile, and the other side
+/// may be waiting for just that.
+const IN_A_HANDLER: Duration = Duration::from_secs(1);
 /// How often one who waits for a place looks for it before he sleeps.
 const LOOKS: usize = 20;
 /// How often a publisher lets the driver go first before it goes on.

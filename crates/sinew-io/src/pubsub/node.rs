@@ -316,7 +316,7 @@ pub struct Publisher {
 
 impl Publisher {
     /// Publishes a value. Where the link is full and the policy is to block, it waits; in a handler,
-    /// which must not wait, it is [`PutError::Full`].
+    /// during which nothing is received, for a second at most, and is then [`PutError::Full`].
     #[inline]
     pub fn put(&self, payload: &[u8]) -> Result<Put, PutError> {
         self.publish(&Body::put(payload))

@@ -85,6 +85,24 @@ pub fn many_replies(case: &mut Case<'_>) -> Result<String, Failure> {
     ))
 }
 
+pub fn large_replies(case: &mut Case<'_>) -> Result<String, Failure> {
+    const REPLIES: usize = 20;
+    let size = if case.lossy { 2_000 } else { 100_000 };
+    let payload = |n: usize| pattern(size, n as u8);
+    let answers: Vec<Answer> = (0..REPLIES)
+        .map(|n| Answer::put(&payload(n)).at(&case.key(&format!("q/{n:02}"))))
+        .collect();
+    let id = case.queryable(&answers)?;
+    let mut replies = samples(case.get(&Get::new(&case.key("q/*")))?)?;
+    replies.sort_by(|one, other| one.key.cmp(&other.key));
+    same(replies.len(), REPLIES)?;
+    for (n, sample) in replies.iter().enumerate() {
+        same(&sample.payload, &Seen::of(&payload(n)))?;
+    }
+    case.giver.undeclare(&id)?;
+    Ok(format!("{REPLIES} replies of {size} bytes"))
+}
+
 pub fn reply_options(case: &mut Case<'_>) -> Result<String, Failure> {
     let mut answer = Answer::put(b"{}");
     answer.with = With {
