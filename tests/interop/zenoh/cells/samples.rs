@@ -349,7 +349,12 @@ pub fn slow_subscriber(case: &mut Case<'_>) -> Result<String, Failure> {
 
 pub fn write_filter(case: &mut Case<'_>) -> Result<String, Failure> {
     let (id, key) = (case.id("samples"), case.key("k"));
-    case.giver.publisher(&id, &key, &Quality::default(), true)?;
+    // Zenoh drops for a while after it was congested, also where it is not any more.
+    let quality = Quality {
+        block: true,
+        ..Quality::default()
+    };
+    case.giver.publisher(&id, &key, &quality, true)?;
     same(case.giver.matching(&id)?, false)?;
     case.giver.put(&id, b"unheard", &With::default())?;
     // It has gone by when what the giver says after it has arrived.
