@@ -12,31 +12,32 @@ use crate::peer::{Peer, Real};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What a test says of itself, or why it failed.
-pub type Life = fn(&dyn Maker) -> Result<String, Failure>;
+pub type Life = fn(&dyn Maker, u32) -> Result<String, Failure>;
 
 /// Every one of these, with its name.
 pub const LIVES: &[(&str, Life)] = &[
     ("a router that is killed and started again", router_restarts),
     ("a peer that is killed and started again", peer_restarts),
     ("a subscriber that stops reading for a while", reader_stops),
-    ("a million samples through a router, given", |subject| {
-        million(subject, true, true, false)
+    ("many samples through a router, given", |subject, count| {
+        million(subject, count, true, true, false)
     }),
-    ("a million samples through a router, taken", |subject| {
-        million(subject, true, false, false)
+    ("many samples through a router, taken", |subject, count| {
+        million(subject, count, true, false, false)
     }),
-    ("a million samples to a peer", |subject| {
-        million(subject, false, true, false)
+    ("many samples to a peer", |subject, count| {
+        million(subject, count, false, true, false)
     }),
-    ("a million samples from a peer", |subject| {
-        million(subject, false, false, false)
+    ("many samples from a peer", |subject, count| {
+        million(subject, count, false, false, false)
     }),
-    ("many samples to a peer that is slow", |subject| {
-        million(subject, false, true, true)
+    ("many samples to a peer that is slow", |subject, count| {
+        million(subject, count, false, true, true)
     }),
-    ("many samples from a peer, taken slowly", |subject| {
-        million(subject, false, false, true)
-    }),
+    (
+        "many samples from a peer, taken slowly",
+        |subject, count| million(subject, count, false, false, true),
+    ),
 ];
 
 fn any_tcp() -> At {
@@ -124,7 +125,7 @@ fn answers(node: &mut dyn Node, of: &str) -> Result<(), Failure> {
     Err(format!("no answer of {of} in {PATIENCE:?}"))
 }
 
-fn router_restarts(subject: &dyn Maker) -> Result<String, Failure> {
+fn router_restarts(subject: &dyn Maker, _samples: u32) -> Result<String, Failure> {
     let mut router = Peer::router(&any_tcp())?;
     let at = at(&router)?;
     let (mut a, mut b) = (subject.client(&at)?, Real.client(&at)?);
@@ -143,7 +144,7 @@ fn router_restarts(subject: &dyn Maker) -> Result<String, Failure> {
     Ok(format!("samples both ways after {}", took.join(" and ")))
 }
 
-fn peer_restarts(subject: &dyn Maker) -> Result<String, Failure> {
+fn peer_restarts(subject: &dyn Maker, _samples: u32) -> Result<String, Failure> {
     let listens = |at: &At| Peer::start("peer", std::slice::from_ref(at), &[], &[]);
     let mut real = listens(&any_tcp())?;
     let at = at(&real)?;
@@ -163,7 +164,7 @@ fn peer_restarts(subject: &dyn Maker) -> Result<String, Failure> {
     ))
 }
 
-fn reader_stops(subject: &dyn Maker) -> Result<String, Failure> {
+fn reader_stops(subject: &dyn Maker, _samples: u32) -> Result<String, Failure> {
     const COUNT: u32 = 20_000;
     let mut real = Peer::start("peer", &[any_tcp()], &[], &[])?;
     let mut a = subject.opens(&at(&real)?)?;
@@ -196,10 +197,14 @@ fn reader_stops(subject: &dyn Maker) -> Result<String, Failure> {
     ))
 }
 
-/// SINEW_SAMPLES says how many, instead of a million; one who is slow gets a fiftieth.
-fn million(subject: &dyn Maker, through: bool, gives: bool, slow: bool) -> Result<String, Failure> {
-    let asked = std::env::var("SINEW_SAMPLES").ok();
-    let count: u32 = asked.and_then(|n| n.parse().ok()).unwrap_or(1_000_000);
+/// One who is slow gets a fiftieth.
+fn million(
+    subject: &dyn Maker,
+    count: u32,
+    through: bool,
+    gives: bool,
+    slow: bool,
+) -> Result<String, Failure> {
     let (count, size, pause) = match slow {
         false => (count, 8, Duration::ZERO),
         // More than sockets hold, so that the giver has to wait.

@@ -106,12 +106,12 @@ impl Pair {
 
 /// Runs all cells, or those of features whose names begin with one of those in SINEW_CELLS, which
 /// has commas between them.
-fn matrix(subject: &dyn Maker) {
+fn matrix(subject: &dyn Maker, links: impl Iterator<Item = Link>) {
     let _turn = alone();
     let only = std::env::var("SINEW_CELLS").unwrap_or_default();
     let asked_for = |name: &str| only.split(',').any(|begin| name.starts_with(begin));
     let mut failed = 0;
-    for link in LINKS {
+    for link in links {
         let mut pair = None;
         for direction in DIRECTIONS {
             for name in FEATURES.iter().filter(|name| asked_for(name)) {
@@ -166,12 +166,14 @@ fn run(
     })
 }
 
-/// Runs what takes longer, each in sessions of its own.
-fn lives(subject: &dyn Maker) {
+/// Runs what takes longer, each in sessions of its own, with so many samples or as SINEW_SAMPLES says.
+fn lives(subject: &dyn Maker, samples: u32) {
     let _turn = alone();
+    let asked = std::env::var("SINEW_SAMPLES").ok();
+    let samples = asked.and_then(|n| n.parse().ok()).unwrap_or(samples);
     let mut failed = 0;
     for (name, life) in lives::LIVES {
-        let verdict = match life(subject) {
+        let verdict = match life(subject, samples) {
             Ok(seen) => format!("ok     {seen}"),
             Err(error) => {
                 failed += 1;
@@ -185,25 +187,29 @@ fn lives(subject: &dyn Maker) {
 
 #[test]
 fn zenoh_outlives_restarts_and_loses_none_of_many_samples_with_itself() {
-    lives(&Real);
+    lives(&Real, 100_000);
 }
 
 /// The matrix is right where Zenoh passes it with itself.
 #[test]
 fn zenoh_passes_every_cell_with_itself() {
-    matrix(&Real);
+    // Two of its processes take as long on each link; SINEW_LONG: on all.
+    let long = std::env::var_os("SINEW_LONG").is_some();
+    let links = LINKS.into_iter();
+    matrix(&Real, links.filter(|link| long || link.0 == Kind::Tcp));
 }
 
 #[test]
 fn sinew_passes_every_cell_with_zenoh() {
-    matrix(&Sinew::default());
+    matrix(&Sinew::default(), LINKS.into_iter());
 }
 
 #[test]
 fn sinew_outlives_restarts_and_loses_none_of_many_samples_with_zenoh() {
     // The matrix is played without batches.
-    lives(&Sinew {
+    let sinew = Sinew {
         batching: Duration::from_millis(1),
         ..Sinew::default()
-    });
+    };
+    lives(&sinew, 1_000_000);
 }
