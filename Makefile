@@ -8,7 +8,8 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 
 FUZZ_RUNS ?= 1000000
-FUZZ_TARGETS := hdlc packet server client observer domain keyexpr zenoh session
+FUZZ_TARGETS := hdlc packet server client observer keyexpr zenoh
+FUZZ_PLAYS := domain session
 NO_STD_TARGETS := thumbv6m-none-eabi thumbv7em-none-eabi riscv32imac-unknown-none-elf
 
 menu: ##
@@ -109,9 +110,11 @@ test-counts: ## instruction gates, by callgrind
 	@./setup test
 	cargo run -q --profile bench -p sinew-bench -- counts --gate
 
-test-fuzz: ## every reader of foreign bytes, FUZZ_RUNS executions each
+test-fuzz: ## every reader of foreign bytes, FUZZ_RUNS executions each; of plays a fifth
 	@./setup fuzz
 	@for target in $(FUZZ_TARGETS); do fuzz/run $$target $(FUZZ_RUNS); done
+	@# One execution of these is a whole play.
+	@for target in $(FUZZ_PLAYS); do fuzz/run $$target $$(($(FUZZ_RUNS) / 5)); done
 
 soak: ## hours: 10,000 kills of linked processes and boards, 1,000,000,000 executions of each fuzz target
 	SINEW_ROUNDS=10000 cargo test -q -p sinew-shm --features linux --test linux_loops
