@@ -177,8 +177,10 @@ impl<H> Nodes<H> {
         while let Some(comers) = &self.comers {
             match comers.links.try_recv() {
                 Ok(link) => {
-                    let node = pubsub::accept(link, self.options.clone());
+                    let (node, driver) = pubsub::driven_accept(link, self.options.clone());
+                    // Declared before there is a session, so that its first sample is not missed.
                     let has = (self.make)(&node)?;
+                    node.keep_up(driver);
                     let seen = Status::default();
                     self.all.push(Party { node, has, seen });
                 }

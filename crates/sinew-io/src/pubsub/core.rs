@@ -219,7 +219,10 @@ impl Waiting {
         }
         match self.blocks {
             true => Err(PutError::Full),
-            false => Ok(Put::Dropped),
+            false => {
+                core.session.count_dropped();
+                Ok(Put::Dropped)
+            }
         }
     }
 }

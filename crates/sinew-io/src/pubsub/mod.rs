@@ -170,8 +170,17 @@ pub fn driven(endpoint: &Endpoint, options: Options) -> (Node, Driver) {
 
 /// A node on a link that there is, whose other side opens the session: one that a listener gave. When
 /// the link is lost, the node has ended.
+///
+/// The session may be open before anything is declared here, and what the other side sends until then
+/// goes to nobody; [`driven_accept`] lets one declare first.
 pub fn accept(apart: Apart, options: Options) -> Node {
     Node::start(Source::Accepted(Some(apart)), options)
+}
+
+/// As [`accept`], without a thread: who calls [`Driver::turn`] keeps it up, or [`Node::keep_up`] gives it
+/// one when everything is declared.
+pub fn driven_accept(apart: Apart, options: Options) -> (Node, Driver) {
+    Node::new(Source::Accepted(Some(apart)), options)
 }
 
 /// A node on a link that there is, which opens the session; when the link is lost, it has ended.

@@ -70,11 +70,17 @@ impl Node {
 
     /// A node with a thread that keeps it up.
     pub(super) fn start(source: Source, options: Options) -> Node {
-        let (node, mut driver) = Node::new(source, options);
+        let (node, driver) = Node::new(source, options);
+        node.keep_up(driver);
+        node
+    }
+
+    /// Gives the node's driver a thread of its own, which ends with the node. What was declared before is
+    /// there when the session opens.
+    pub fn keep_up(&self, mut driver: Driver) {
         let thread = thread::Builder::new().name("sinew-node".into());
         let thread = thread.spawn(move || while driver.turn(None) {});
-        *crate::lock(&node.inner.thread) = thread.ok();
-        node
+        *crate::lock(&self.inner.thread) = thread.ok();
     }
 
     pub(super) fn shared(&self) -> &Arc<Shared> {

@@ -334,6 +334,11 @@ impl<T: Tables> Session<T> {
         self.out.abandon();
     }
 
+    /// A sample was dropped before it came here, by a driver that waited for a place in vain.
+    pub fn count_dropped(&mut self) {
+        count(&mut self.stats.dropped);
+    }
+
     /// Everything that is waiting in the batch leaves now.
     pub fn flush<X: Tx + ?Sized>(&mut self, tx: &mut X, now: Instant) -> Result<(), PutError> {
         Ok(self.out.flush(tx, &self.agreed, now)?)
