@@ -1,8 +1,6 @@
 //! The tables of a session on a host: they grow.
 
-use sinew::pubsub::session::{
-    All, Foreign, Publisher, Query, Queryable, Request, Subscriber, Tables,
-};
+use sinew::pubsub::session::{All, Entry, Foreign, Query, Request, Tables};
 
 /// Keys that a peer can declare, and bytes of each.
 const FOREIGN: usize = 4096;
@@ -14,9 +12,9 @@ const REQUESTS: usize = 1024;
 
 /// Grows where something is entered. Memory that is not touched is not taken from the system.
 pub(super) struct Host {
-    publishers: Vec<Option<Publisher<Box<str>>>>,
-    subscribers: Vec<Option<Subscriber<Box<str>>>>,
-    queryables: Vec<Option<Queryable<Box<str>>>>,
+    publishers: Vec<Option<Entry<Box<str>>>>,
+    subscribers: Vec<Option<Entry<Box<str>>>>,
+    queryables: Vec<Option<Entry<Box<str>>>>,
     requests: Vec<Option<Request>>,
     queries: Vec<Option<Query>>,
     foreign: Vec<Option<Foreign>>,

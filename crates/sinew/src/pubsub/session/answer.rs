@@ -11,27 +11,12 @@ use crate::time::Instant;
 use super::agreed::Channel;
 use super::event::{Event, Step};
 use super::out::{How, Refused};
-use super::own::{self, Numbered, Owes, Sort, parts};
+use super::own::{self, Owes, Sort};
 use super::publish::{DeclareError, PutError};
 use super::receive::Cx;
 use super::stats::count;
 use super::subscribe::{BadKey, matching};
 use super::{Phase, Session, Tables};
-
-/// A queryable in the tables.
-#[derive(Debug)]
-pub struct Queryable<K> {
-    pub(super) key: K,
-    pub(super) complete: bool,
-    pub(super) owes: Owes,
-    pub(super) number: u16,
-}
-
-impl<K> Numbered for Queryable<K> {
-    fn number(&self) -> u16 {
-        self.number
-    }
-}
 
 /// A queryable as the application holds it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -82,14 +67,9 @@ impl<T: Tables> Session<T> {
     pub fn queryable(&mut self, key: T::Key, complete: bool) -> Result<QueryableId, DeclareError> {
         KeyExpr::new(key.as_ref()).map_err(DeclareError::Key)?;
         let slots = self.tables.all().queryables;
-        let free = own::free(slots, Sort::Queryable, self.withdrawn);
-        let (index, number, slot) = free.ok_or(DeclareError::NoRoom)?;
-        *slot = Some(Queryable {
-            key,
-            complete,
-            owes: Owes::Key,
-            number,
-        });
+        let entered = own::enter(slots, Sort::Queryable, self.withdrawn, key);
+        let (index, queryable) = entered.ok_or(DeclareError::NoRoom)?;
+        queryable.complete = complete;
         self.owed = true;
         Ok(QueryableId(index))
     }
@@ -98,7 +78,7 @@ impl<T: Tables> Session<T> {
     pub fn withdraw_queryable(&mut self, id: QueryableId) {
         let slot = self.tables.all().queryables.get_mut(usize::from(id.0));
         if let Some(slot) = slot {
-            super::declare::withdraw(slot, |queryable| &mut queryable.owes);
+            own::withdraw(slot);
             self.owed = true;
         }
     }
@@ -162,20 +142,16 @@ impl<T: Tables> Session<T> {
             .get(usize::from(request.queryable));
         let queryable = queryable.and_then(Option::as_ref).ok_or(PutError::NoSuch)?;
         let own = queryable.number;
-        let own_key = queryable.key.as_ref();
-        let is_one_key = parts(Sort::Queryable, own_key).1.is_empty();
-        let (prefix, suffix) = match queryable.owes {
-            // Who asks before he has heard of it does not know its number.
-            Owes::Key => ("", own_key),
-            _ => parts(Sort::Queryable, own_key),
-        };
+        let is_one_key = queryable.parts().1.is_empty();
         let key = match key {
             Some(key) => WireExpr::text(key.as_str()),
-            None if is_one_key || matches!(reply, codec::Reply::Error { .. }) => WireExpr {
-                scope: if prefix.is_empty() { 0 } else { own },
-                of_sender: true,
-                suffix,
-            },
+            None if is_one_key || matches!(reply, codec::Reply::Error { .. }) => {
+                match queryable.owes {
+                    // Who asks before he has heard of it does not know its number.
+                    Owes::Key => WireExpr::text(queryable.key.as_ref()),
+                    _ => queryable.expr(),
+                }
+            }
             None => return Err(PutError::KeyNeeded),
         };
         let response = Response {
@@ -269,11 +245,8 @@ impl<'s, T: Tables> Cx<'s, T> {
         let (tables, scratch, requests) = self.all.share();
         let key = tables.resolve(&request.key, scratch, self.stats);
         let all = |key| {
-            matching(tables.queryables.iter(), from, key, |queryable| {
-                let is_asked = queryable.complete || target != Target::AllComplete;
-                let is_there = !queryable.owes.is_withdrawn();
-                (is_asked && is_there).then(|| queryable.key.as_ref())
-            })
+            let only_complete = target == Target::AllComplete;
+            matching(tables.queryables, from, key, only_complete)
         };
         let found = match key.map(all) {
             Some(Ok(found)) => found,

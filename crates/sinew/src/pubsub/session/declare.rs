@@ -15,34 +15,10 @@ use super::agreed::Agreed;
 use super::event::{Event, Step};
 use super::foreign::{Kind, find, text};
 use super::out::{How, Out, Refused};
-use super::own::{Numbered, Owes, Sort, parts};
-use super::publish::Publisher;
+use super::own::{self, Entry, Owes};
 use super::receive::Cx;
 use super::stats::count;
 use super::{Session, Tables};
-
-/// Marks an entry as ended; one that the peer has not heard of simply goes.
-pub(super) fn withdraw<E>(slot: &mut Option<E>, owes: impl Fn(&mut E) -> &mut Owes) {
-    if let Some(entry) = slot {
-        match owes(entry) {
-            Owes::Key => *slot = None,
-            owes if owes.is_withdrawn() => {}
-            owes => *owes = Owes::Withdrawal,
-        }
-    }
-}
-
-/// A new peer has heard of nothing.
-pub(super) fn forget<E>(entries: &mut [Option<E>], owes: impl Fn(&mut E) -> &mut Owes) {
-    for slot in entries {
-        if let Some(entry) = slot {
-            match owes(entry) {
-                owes if owes.is_withdrawn() => *slot = None,
-                owes => *owes = Owes::Key,
-            }
-        }
-    }
-}
 
 /// Where declarations go.
 struct Teller<'a, T, X: ?Sized> {
@@ -51,6 +27,7 @@ struct Teller<'a, T, X: ?Sized> {
     agreed: &'a Agreed,
     now: Instant,
     withdrawn: &'a mut u16,
+    routed: bool,
     /// Whether keys of what is gone are kept for a while; whether some time has passed; whether any was
     /// kept.
     keeps: bool,
@@ -78,111 +55,115 @@ impl<T: Tables, X: Tx + ?Sized> Teller<'_, T, X> {
     }
 
     /// Declares the keys of those entries that have not been told of.
-    fn keys<E: Numbered>(
-        &mut self,
-        sort: Sort,
-        entries: &mut [Option<E>],
-        of: impl Fn(&mut E) -> (&str, &mut Owes),
-    ) -> Result<(), Refused> {
+    fn keys<K: AsRef<str>>(&mut self, entries: &mut [Option<Entry<K>>]) -> Result<(), Refused> {
         for entry in entries.iter_mut().flatten() {
-            let id = entry.number();
-            let (key, owes) = of(entry);
-            if !matches!(owes, Owes::Key | Owes::Again) {
+            if !matches!(entry.owes, Owes::Key | Owes::Again) {
                 continue;
             }
-            let prefix = parts(sort, key).0;
+            let prefix = entry.parts().0;
             if !prefix.is_empty() {
-                let key = WireExpr::text(prefix);
+                let (id, key) = (entry.number, WireExpr::text(prefix));
                 self.declare(None, Declaration::Key { id, key })?;
             }
-            *owes = Owes::Thing;
+            entry.owes = Owes::Thing;
         }
         Ok(())
     }
 
     /// Declares those entries whose keys the peer knows.
-    fn things<E: Numbered>(
-        &mut self,
-        kind: EntityKind,
-        sort: Sort,
-        entries: &mut [Option<E>],
-        of: impl Fn(&mut E) -> (&str, &mut Owes, u32),
-    ) -> Result<(), Refused> {
+    fn things<K: AsRef<str>>(&mut self, entries: &mut [Option<Entry<K>>]) -> Result<(), Refused> {
         for entry in entries.iter_mut().flatten() {
-            let id = entry.number();
-            let (key, owes, info) = of(entry);
-            if *owes == Owes::Thing {
-                self.thing(None, kind, sort, id, key, info)?;
-                *owes = Owes::Nothing;
+            if entry.owes != Owes::Thing {
+                continue;
             }
+            match Self::kind(entry) {
+                Some(kind) => self.thing(None, kind, entry, entry.expr())?,
+                None if self.is_interested(entry) => {
+                    let interest = Interest {
+                        id: u32::from(entry.number),
+                        current: true,
+                        future: true,
+                        options: Interest::KEYS | Interest::SUBSCRIBERS | Interest::AGGREGATE,
+                        key: Some(entry.expr()),
+                        qos: Qos::DEFAULT,
+                    };
+                    self.send(&mut |w| interest.encode(w))?;
+                }
+                None => {}
+            }
+            entry.owes = Owes::Nothing;
         }
         Ok(())
     }
 
-    fn thing(
+    /// What the peer is told of an entry; `None`: only its key.
+    fn kind<K: AsRef<str>>(entry: &Entry<K>) -> Option<EntityKind> {
+        match T::SUBSCRIBES || T::ANSWERS {
+            true => entry.sort().kind(),
+            false => None,
+        }
+    }
+
+    fn thing<K>(
         &mut self,
         interest: Option<u32>,
         kind: EntityKind,
-        sort: Sort,
-        id: u16,
-        key: &str,
-        info: u32,
+        entry: &Entry<K>,
+        key: WireExpr<'_>,
     ) -> Result<(), Refused> {
-        let (prefix, suffix) = parts(sort, key);
-        let key = WireExpr {
-            scope: if prefix.is_empty() { 0 } else { id },
-            of_sender: true,
-            suffix,
-        };
-        let id = u32::from(id);
         let declaration = Declaration::Entity {
             kind,
-            id,
+            id: u32::from(entry.number),
             key,
-            info,
+            info: u32::from(entry.complete),
         };
         self.declare(interest, declaration)
     }
 
+    /// Whether a publisher asks who subscribes. A peer tells it by itself.
+    fn is_interested<K>(&self, publisher: &Entry<K>) -> bool {
+        T::LISTENS && publisher.options.filter && self.routed
+    }
+
     /// Takes back those entries that have ended. Their keys are kept where there is room, because what
     /// is on its way may name them, and be for others too.
-    fn withdrawals<E: Numbered>(
+    fn withdrawals<K: AsRef<str>>(
         &mut self,
-        kind: Option<EntityKind>,
-        sort: Sort,
-        entries: &mut [Option<E>],
-        of: impl Fn(&mut E) -> (&str, &mut Owes, bool),
+        entries: &mut [Option<Entry<K>>],
     ) -> Result<(), Refused> {
         let has_room = entries.iter().any(Option::is_none);
         for slot in entries {
             let Some(entry) = slot else { continue };
-            let id = entry.number();
-            let (key, owes, interested) = of(entry);
-            let stays = match *owes {
+            let id = entry.number;
+            let stays = match entry.owes {
                 Owes::Withdrawal => {
-                    if let Some(kind) = kind {
-                        let (id, key) = (u32::from(id), None);
-                        self.declare(None, Declaration::NoEntity { kind, id, key })?;
-                    } else if interested {
-                        let interest = Interest {
-                            id: u32::from(id),
-                            ..Interest::default()
-                        };
-                        self.send(&mut |w| interest.encode(w))?;
+                    match Self::kind(entry) {
+                        Some(kind) => {
+                            let (id, key) = (u32::from(id), None);
+                            self.declare(None, Declaration::NoEntity { kind, id, key })?;
+                        }
+                        None if self.is_interested(entry) => {
+                            let interest = Interest {
+                                id: u32::from(id),
+                                ..Interest::default()
+                            };
+                            self.send(&mut |w| interest.encode(w))?;
+                        }
+                        None => {}
                     }
-                    *owes = Owes::Gone;
+                    entry.owes = Owes::Gone;
                     true
                 }
                 Owes::Gone => {
                     if self.ages {
-                        *owes = Owes::Stale;
+                        entry.owes = Owes::Stale;
                     }
                     true
                 }
                 Owes::Stale => !self.ages,
                 _ => continue,
             };
-            if !parts(sort, key).0.is_empty() {
+            if !entry.parts().0.is_empty() {
                 if stays && self.keeps && has_room {
                     self.kept = true;
                     continue;
@@ -196,23 +177,12 @@ impl<T: Tables, X: Tx + ?Sized> Teller<'_, T, X> {
     }
 }
 
-/// What was said may have been lost.
-fn again<E>(entries: &mut [Option<E>], owes: impl Fn(&mut E) -> &mut Owes) {
-    for entry in entries.iter_mut().flatten() {
-        let owes = owes(entry);
-        if matches!(owes, Owes::Thing | Owes::Nothing) {
-            *owes = Owes::Again;
-        }
-    }
-}
-
 impl<T: Tables> Session<T> {
     /// Lets everything be declared once more: who has heard of it takes no notice.
     pub(super) fn declare_again(&mut self) {
-        let all = self.tables.all();
-        again(all.publishers, |entry| &mut entry.owes);
-        again(all.subscribers, |entry| &mut entry.owes);
-        again(all.queryables, |entry| &mut entry.owes);
+        for entries in self.tables.all().own() {
+            own::again(entries);
+        }
         self.owed = true;
         self.said_all = false;
     }
@@ -226,83 +196,27 @@ impl<T: Tables> Session<T> {
         let routed = self.is_routed();
         let with_peer = self.config.whatami == WhatAmI::Peer
             && self.peer.is_some_and(|peer| peer.whatami == WhatAmI::Peer);
-        let all = self.tables.all();
+        let mut all = self.tables.all();
         let mut teller = Teller {
             out: &mut self.out,
             tx,
             agreed: &self.agreed,
             now,
             withdrawn: &mut self.withdrawn,
+            routed,
             keeps: T::SUBSCRIBES || T::ANSWERS || T::ASKS,
             ages: self.forget <= now,
             kept: false,
         };
-        teller.keys(Sort::Publisher, all.publishers, |e| {
-            (e.key.as_ref(), &mut e.owes)
-        })?;
-        if T::SUBSCRIBES {
-            teller.keys(Sort::Subscriber, all.subscribers, |e| {
-                (e.key.as_ref(), &mut e.owes)
-            })?;
+        for entries in all.own() {
+            teller.keys(entries)?;
         }
-        if T::ANSWERS {
-            teller.keys(Sort::Queryable, all.queryables, |e| {
-                (e.key.as_ref(), &mut e.owes)
-            })?;
+        let [publishers, subscribers, queryables] = all.own();
+        for entries in [subscribers, queryables, publishers] {
+            teller.things(entries)?;
         }
-        if T::SUBSCRIBES {
-            teller.things(
-                EntityKind::Subscriber,
-                Sort::Subscriber,
-                all.subscribers,
-                |e| (e.key.as_ref(), &mut e.owes, 0),
-            )?;
-        }
-        if T::ANSWERS {
-            teller.things(
-                EntityKind::Queryable,
-                Sort::Queryable,
-                all.queryables,
-                |e| (e.key.as_ref(), &mut e.owes, u32::from(e.complete)),
-            )?;
-        }
-        for publisher in all.publishers.iter_mut().flatten() {
-            if publisher.owes != Owes::Thing {
-                continue;
-            }
-            // A peer tells by itself who subscribes there.
-            if T::LISTENS && publisher.options.filter && routed {
-                let id = publisher.number;
-                let interest = Interest {
-                    id: u32::from(id),
-                    current: true,
-                    future: true,
-                    options: Interest::KEYS | Interest::SUBSCRIBERS | Interest::AGGREGATE,
-                    key: Some(WireExpr::declared(id, true)),
-                    qos: Qos::DEFAULT,
-                };
-                teller.send(&mut |w| interest.encode(w))?;
-            }
-            publisher.owes = Owes::Nothing;
-        }
-        teller.withdrawals(None, Sort::Publisher, all.publishers, |e| {
-            (
-                e.key.as_ref(),
-                &mut e.owes,
-                T::LISTENS && e.options.filter && routed,
-            )
-        })?;
-        if T::SUBSCRIBES {
-            let kind = Some(EntityKind::Subscriber);
-            teller.withdrawals(kind, Sort::Subscriber, all.subscribers, |e| {
-                (e.key.as_ref(), &mut e.owes, false)
-            })?;
-        }
-        if T::ANSWERS {
-            let kind = Some(EntityKind::Queryable);
-            teller.withdrawals(kind, Sort::Queryable, all.queryables, |e| {
-                (e.key.as_ref(), &mut e.owes, false)
-            })?;
+        for entries in all.own() {
+            teller.withdrawals(entries)?;
         }
         if T::LISTENS {
             let rows = all.foreign.len();
@@ -319,24 +233,14 @@ impl<T: Tables> Session<T> {
                     told,
                     before: 0,
                 };
-                if T::SUBSCRIBES && options & Interest::SUBSCRIBERS != 0 {
-                    teller.answer(
-                        &mut asked,
-                        EntityKind::Subscriber,
-                        Sort::Subscriber,
-                        all.subscribers,
-                        |e| (e.key.as_ref(), e.owes, 0),
-                    )?;
-                }
-                asked.before = all.subscribers.len();
-                if T::ANSWERS && options & Interest::QUERYABLES != 0 {
-                    teller.answer(
-                        &mut asked,
-                        EntityKind::Queryable,
-                        Sort::Queryable,
-                        all.queryables,
-                        |e| (e.key.as_ref(), e.owes, u32::from(e.complete)),
-                    )?;
+                for (wanted, entries) in [
+                    (Interest::SUBSCRIBERS, &*all.subscribers),
+                    (Interest::QUERYABLES, &*all.queryables),
+                ] {
+                    if options & wanted != 0 {
+                        teller.answer(&mut asked, entries)?;
+                    }
+                    asked.before = asked.before.saturating_add(entries.len());
                 }
                 teller.declare(Some(asked.id), Declaration::Final)?;
                 *slot = None;
@@ -392,34 +296,24 @@ impl Asked<'_> {
 impl<T: Tables, X: Tx + ?Sized> Teller<'_, T, X> {
     /// Tells those entries that the peer is interested in; with AGGREGATE one, on its own key, which
     /// is what Zenoh-Pico's publishers wait for.
-    fn answer<E: Numbered>(
+    fn answer<K: AsRef<str>>(
         &mut self,
         asked: &mut Asked<'_>,
-        kind: EntityKind,
-        sort: Sort,
-        entries: &[Option<E>],
-        of: impl Fn(&E) -> (&str, Owes, u32),
+        entries: &[Option<Entry<K>>],
     ) -> Result<(), Refused> {
         for (index, entry) in entries.iter().enumerate().skip(asked.from()) {
             let Some(entry) = entry else { continue };
-            let id = entry.number();
-            let (key, owes, info) = of(entry);
-            if owes != Owes::Nothing || !asked.is_in(key) {
+            let Some(kind) = Self::kind(entry) else {
+                continue;
+            };
+            if entry.owes != Owes::Nothing || !asked.is_in(entry.key.as_ref()) {
                 continue;
             }
             if asked.options & Interest::AGGREGATE != 0 && !asked.key.is_empty() {
-                let id = u32::from(id);
-                let key = WireExpr::text(asked.key);
-                let declaration = Declaration::Entity {
-                    kind,
-                    id,
-                    key,
-                    info,
-                };
-                self.declare(Some(asked.id), declaration)?;
+                self.thing(Some(asked.id), kind, entry, WireExpr::text(asked.key))?;
                 break;
             }
-            self.thing(Some(asked.id), kind, sort, id, key, info)?;
+            self.thing(Some(asked.id), kind, entry, entry.expr())?;
             asked.told(index.saturating_add(1));
         }
         asked.told(entries.len());
@@ -486,7 +380,7 @@ impl<'s, T: Tables> Cx<'s, T> {
     fn is_known(&mut self, kind: Kind, id: u32, key: &WireExpr<'_>) -> bool {
         let scratch = core::mem::take(&mut self.all.key);
         let tables = self.all.tables();
-        let known = find(tables.foreign, id, |found| found == kind).is_some_and(|index| {
+        let known = find(tables.foreign, kind, id).is_some_and(|index| {
             let before = tables.foreign.get(index).and_then(Option::as_ref);
             let len = before.map_or(0, |entry| entry.len);
             let before = text(tables.keys, tables.foreign.len(), index, len);
@@ -526,7 +420,7 @@ impl<'s, T: Tables> Cx<'s, T> {
 
     /// Takes out a key or a subscriber. Whether who is heard has changed.
     fn gone(&mut self, kind: Kind, id: u32) -> bool {
-        let Some(index) = find(self.all.foreign, id, |found| found == kind) else {
+        let Some(index) = find(self.all.foreign, kind, id) else {
             return false;
         };
         let rows = self.all.foreign.len();
@@ -557,7 +451,7 @@ impl<'s, T: Tables> Cx<'s, T> {
                 changed
             }
             Some(id) => {
-                let is = |publisher: &&mut Publisher<T::Key>| u32::from(publisher.number) == id;
+                let is = |publisher: &&mut Entry<T::Key>| u32::from(publisher.number) == id;
                 let found = self.all.publishers.iter_mut().flatten().find(is);
                 found.is_some_and(|publisher| !core::mem::replace(&mut publisher.known, true))
             }

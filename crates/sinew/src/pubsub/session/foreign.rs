@@ -4,7 +4,7 @@ use crate::pubsub::codec::WireExpr;
 use crate::pubsub::keyexpr::KeyExpr;
 
 use super::copy;
-use super::own::{self, Sort, parts};
+use super::own::{self, Sort};
 use super::stats::{Stats, count};
 use super::tables::{All, Shared};
 
@@ -64,14 +64,10 @@ fn join<'k>(to: &'k mut [u8], first: &str, second: &str, stats: &mut Stats) -> O
 }
 
 /// The index of an entry.
-pub(super) fn find(
-    foreign: &[Option<Foreign>],
-    id: u32,
-    is: impl Fn(Kind) -> bool,
-) -> Option<usize> {
+pub(super) fn find(foreign: &[Option<Foreign>], kind: Kind, id: u32) -> Option<usize> {
     let same = |slot: &Option<Foreign>| {
         slot.as_ref()
-            .is_some_and(|entry| entry.id == id && is(entry.kind))
+            .is_some_and(|entry| entry.id == id && entry.kind == kind)
     };
     // Peers count up, so an entry is most likely where its number says.
     let hint = (id as usize).checked_rem(foreign.len()).unwrap_or(0);
@@ -126,17 +122,16 @@ impl<'t, K: AsRef<str>> Shared<'t, K> {
             return Some("");
         }
         if key.of_sender {
-            let index = find(self.foreign, u32::from(key.scope), |kind| kind == Kind::Key)?;
+            let index = find(self.foreign, Kind::Key, u32::from(key.scope))?;
             let len = self.foreign.get(index)?.as_ref()?.len;
             return Some(text(self.keys, self.foreign.len(), index, len));
         }
-        let sort = own::sort_of(key.scope);
-        let key = match sort {
-            Sort::Publisher => own::find(self.publishers, key.scope)?.key.as_ref(),
-            Sort::Subscriber => own::find(self.subscribers, key.scope)?.key.as_ref(),
-            Sort::Queryable => own::find(self.queryables, key.scope)?.key.as_ref(),
+        let entries = match own::sort_of(key.scope) {
+            Sort::Publisher => self.publishers,
+            Sort::Subscriber => self.subscribers,
+            Sort::Queryable => self.queryables,
         };
-        Some(parts(sort, key).0)
+        Some(own::find(entries, key.scope)?.parts().0)
     }
 
     /// The whole key of a message: it borrows from the message or from the tables, or is put

@@ -45,14 +45,15 @@ mod subscribe;
 mod tables;
 
 pub use agreed::Peer;
-pub use answer::{Queryable, QueryableId, Question, Request, RequestId};
+pub use answer::{QueryableId, Question, Request, RequestId};
 pub use event::{Closed, Event, Step};
 pub use foreign::Foreign;
 pub use handshake::SMALLEST_BATCH;
-pub use publish::{DeclareError, Publisher, PublisherId, PublisherOptions, Put, PutError};
+pub use own::Entry;
+pub use publish::{DeclareError, PublisherId, PublisherOptions, Put, PutError};
 pub use query::{Ask, AskError, Ended, Query, QueryId, Reply};
 pub use stats::Stats;
-pub use subscribe::{Sample, Subscriber, SubscriberId};
+pub use subscribe::{Sample, SubscriberId};
 pub use tables::{All, Fixed, KEY_ROOM, Tables};
 
 use agreed::Agreed;
@@ -501,20 +502,16 @@ impl<T: Tables> Session<T> {
         };
         self.owed = false;
         self.forget = Instant::FAR;
-        let all = self.tables.all();
+        let mut all = self.tables.all();
         for slot in all.foreign.iter_mut() {
             *slot = None;
         }
         for slot in all.requests.iter_mut() {
             *slot = None;
         }
-        for publisher in all.publishers.iter_mut().flatten() {
-            publisher.heard = 0;
-            publisher.known = false;
+        for entries in all.own() {
+            own::forget(entries);
         }
-        declare::forget(all.publishers, |entry| &mut entry.owes);
-        declare::forget(all.subscribers, |entry| &mut entry.owes);
-        declare::forget(all.queryables, |entry| &mut entry.owes);
     }
 }
 

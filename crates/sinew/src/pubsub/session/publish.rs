@@ -7,7 +7,7 @@ use crate::time::Instant;
 
 use super::agreed::Channel;
 use super::out::{How, Message, Refused, by};
-use super::own::{self, Numbered, Owes, Sort};
+use super::own::{self, Owes, Sort};
 use super::stats::count;
 use super::{Phase, Session, Tables};
 
@@ -38,25 +38,6 @@ impl PublisherOptions {
         reliable: true,
         filter: false,
     };
-}
-
-/// A publisher in the tables.
-#[derive(Debug)]
-pub struct Publisher<K> {
-    pub(super) key: K,
-    pub(super) options: PublisherOptions,
-    pub(super) owes: Owes,
-    pub(super) number: u16,
-    /// Subscribers of the peer that take its samples.
-    pub(super) heard: u16,
-    /// The peer has said who subscribes.
-    pub(super) known: bool,
-}
-
-impl<K> Numbered for Publisher<K> {
-    fn number(&self) -> u16 {
-        self.number
-    }
 }
 
 /// A publisher as the application holds it.
@@ -203,16 +184,11 @@ impl<T: Tables> Session<T> {
         if T::LISTENS {
             heard = all.tables().hearers(&expr);
         }
-        let free = own::free(all.publishers, Sort::Publisher, self.withdrawn);
-        let (index, number, slot) = free.ok_or(DeclareError::NoRoom)?;
-        *slot = Some(Publisher {
-            key,
-            options,
-            owes: Owes::Key,
-            number,
-            heard,
-            known: self.known.told,
-        });
+        let entered = own::enter(all.publishers, Sort::Publisher, self.withdrawn, key);
+        let (index, publisher) = entered.ok_or(DeclareError::NoRoom)?;
+        publisher.options = options;
+        publisher.heard = heard;
+        publisher.known = self.known.told;
         self.owed = true;
         Ok(PublisherId(index))
     }
@@ -221,7 +197,7 @@ impl<T: Tables> Session<T> {
     pub fn withdraw_publisher(&mut self, id: PublisherId) {
         let slot = self.tables.all().publishers.get_mut(usize::from(id.0));
         if let Some(slot) = slot {
-            super::declare::withdraw(slot, |publisher| &mut publisher.owes);
+            own::withdraw(slot);
             self.owed = true;
         }
     }

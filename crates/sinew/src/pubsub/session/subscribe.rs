@@ -4,25 +4,11 @@ use crate::pubsub::codec::{Body, Push, Qos};
 use crate::pubsub::keyexpr::KeyExpr;
 
 use super::event::{Event, Step};
-use super::own::{self, Numbered, Owes, Sort};
+use super::own::{self, Entry, Sort};
 use super::publish::DeclareError;
 use super::receive::Cx;
 use super::stats::count;
 use super::{Session, Tables};
-
-/// A subscriber in the tables.
-#[derive(Debug)]
-pub struct Subscriber<K> {
-    pub(super) key: K,
-    pub(super) owes: Owes,
-    pub(super) number: u16,
-}
-
-impl<K> Numbered for Subscriber<K> {
-    fn number(&self) -> u16 {
-        self.number
-    }
-}
 
 /// A subscriber as the application holds it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -54,13 +40,8 @@ impl<T: Tables> Session<T> {
     pub fn subscriber(&mut self, key: T::Key) -> Result<SubscriberId, DeclareError> {
         KeyExpr::new(key.as_ref()).map_err(DeclareError::Key)?;
         let slots = self.tables.all().subscribers;
-        let free = own::free(slots, Sort::Subscriber, self.withdrawn);
-        let (index, number, slot) = free.ok_or(DeclareError::NoRoom)?;
-        *slot = Some(Subscriber {
-            key,
-            owes: Owes::Key,
-            number,
-        });
+        let entered = own::enter(slots, Sort::Subscriber, self.withdrawn, key);
+        let (index, _) = entered.ok_or(DeclareError::NoRoom)?;
         self.owed = true;
         Ok(SubscriberId(index))
     }
@@ -69,25 +50,27 @@ impl<T: Tables> Session<T> {
     pub fn withdraw_subscriber(&mut self, id: SubscriberId) {
         let slot = self.tables.all().subscribers.get_mut(usize::from(id.0));
         if let Some(slot) = slot {
-            super::declare::withdraw(slot, |subscriber| &mut subscriber.owes);
+            own::withdraw(slot);
             self.owed = true;
         }
     }
 }
 
 /// Those entries from `from` on whose key intersects `key`: the first, and whether there are more.
-pub(super) fn matching<'e, E: 'e>(
-    entries: impl Iterator<Item = &'e Option<E>>,
+pub(super) fn matching<K: AsRef<str>>(
+    entries: &[Option<Entry<K>>],
     from: usize,
     key: &str,
-    of: impl Fn(&E) -> Option<&str>,
+    only_complete: bool,
 ) -> Result<Option<(usize, bool)>, BadKey> {
     let mut checked = None;
     let mut first = None;
-    for (index, entry) in entries.enumerate().skip(from) {
-        let Some(own) = entry.as_ref().and_then(&of) else {
+    for (index, entry) in entries.iter().enumerate().skip(from) {
+        let Some(entry) = entry else { continue };
+        if entry.owes.is_withdrawn() || only_complete && !entry.complete {
             continue;
-        };
+        }
+        let own = entry.key.as_ref();
         // Most keys are simply the one subscribed to; it was checked when it was entered.
         if own != key {
             let expr = match checked {
@@ -116,13 +99,7 @@ impl<'s, T: Tables> Cx<'s, T> {
         let Some(key) = tables.resolve(&push.key, scratch, self.stats) else {
             return self.place.next();
         };
-        let found = matching(
-            tables.subscribers.iter(),
-            self.place.entity(),
-            key,
-            |subscriber| (!subscriber.owes.is_withdrawn()).then(|| subscriber.key.as_ref()),
-        );
-        let Ok(found) = found else {
+        let Ok(found) = matching(tables.subscribers, self.place.entity(), key, false) else {
             count(&mut self.stats.bad_key);
             return self.place.next();
         };

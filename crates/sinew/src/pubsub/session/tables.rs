@@ -5,11 +5,10 @@
 //! which messages are decoded at all. [`Fixed`] is the usual choice; a host can give tables that
 //! grow.
 
-use super::answer::{Queryable, Request};
+use super::answer::Request;
 use super::foreign::Foreign;
-use super::publish::Publisher;
+use super::own::Entry;
 use super::query::Query;
-use super::subscribe::Subscriber;
 
 /// Bytes of a key that a peer declares, in [`Fixed`].
 pub const KEY_ROOM: usize = 64;
@@ -38,11 +37,11 @@ pub trait Tables {
 /// The tables of a session, borrowed at once.
 pub struct All<'t, K> {
     /// Publishers. At most 16,383 of each of the first three.
-    pub publishers: &'t mut [Option<Publisher<K>>],
+    pub publishers: &'t mut [Option<Entry<K>>],
     /// Subscribers.
-    pub subscribers: &'t mut [Option<Subscriber<K>>],
+    pub subscribers: &'t mut [Option<Entry<K>>],
     /// Queryables.
-    pub queryables: &'t mut [Option<Queryable<K>>],
+    pub queryables: &'t mut [Option<Entry<K>>],
     /// Queries of the peer that are being answered.
     pub requests: &'t mut [Option<Request>],
     /// Queries of one's own that are being answered.
@@ -59,9 +58,9 @@ pub struct All<'t, K> {
 
 /// The tables, borrowed for what an event refers to.
 pub(super) struct Shared<'t, K> {
-    pub publishers: &'t [Option<Publisher<K>>],
-    pub subscribers: &'t [Option<Subscriber<K>>],
-    pub queryables: &'t [Option<Queryable<K>>],
+    pub publishers: &'t [Option<Entry<K>>],
+    pub subscribers: &'t [Option<Entry<K>>],
+    pub queryables: &'t [Option<Entry<K>>],
     pub foreign: &'t [Option<Foreign>],
     pub keys: &'t [u8],
 }
@@ -75,6 +74,11 @@ impl<K> Clone for Shared<'_, K> {
 impl<K> Copy for Shared<'_, K> {}
 
 impl<'t, K> All<'t, K> {
+    /// What is one's own, in the order in which keys are declared.
+    pub(super) fn own(&mut self) -> [&mut [Option<Entry<K>>]; 3] {
+        [self.publishers, self.subscribers, self.queryables]
+    }
+
     /// The tables to look into, the room to put a key together, and the queries of the peer.
     #[inline]
     pub(super) fn share(self) -> (Shared<'t, K>, &'t mut [u8], &'t mut [Option<Request>]) {
@@ -122,9 +126,9 @@ pub struct Fixed<
     const B: usize = 0,
     Key = &'static str,
 > {
-    publishers: [Option<Publisher<Key>>; P],
-    subscribers: [Option<Subscriber<Key>>; S],
-    queryables: [Option<Queryable<Key>>; A],
+    publishers: [Option<Entry<Key>>; P],
+    subscribers: [Option<Entry<Key>>; S],
+    queryables: [Option<Entry<Key>>; A],
     requests: [Option<Request>; A],
     queries: [Option<Query>; Q],
     foreign: [Option<Foreign>; K],
