@@ -7,7 +7,7 @@ use an385::{board, zenoh};
 use sinew::pubsub::codec::{Body, Reply};
 use sinew::pubsub::keyexpr::KeyExpr;
 use sinew::pubsub::session::{
-    Ask, Event, Fixed, PublisherOptions, Put, RequestId, Session, State, Step,
+    Ask, Event, Fixed, Opens, PublisherOptions, Put, RequestId, Session, State, Step,
 };
 use sinew::time::Instant;
 
@@ -30,7 +30,7 @@ enum Todo {
 fn run() -> Option<()> {
     let mut clock = board::Clock::start();
     let (mut tx, mut rx) = zenoh::link();
-    let mut session = Session::new(zenoh::config(b"board-all")?, Tables::new());
+    let mut session = Session::new(zenoh::config(b"board-all")?, Opens(Tables::new()));
     let filtered = PublisherOptions {
         filter: true,
         ..PublisherOptions::DEFAULT

@@ -4,7 +4,7 @@
 #![no_main]
 
 use an385::{board, zenoh};
-use sinew::pubsub::session::{Fixed, PublisherOptions, Session, State, Step};
+use sinew::pubsub::session::{Fixed, Opens, PublisherOptions, Session, State, Step};
 use sinew::time::Instant;
 
 /// Samples of one burst.
@@ -13,7 +13,7 @@ const BURST: u32 = 8;
 fn run() -> Option<()> {
     let mut clock = board::Clock::start();
     let (mut tx, mut rx) = zenoh::link();
-    let mut session = Session::new(zenoh::config(b"board-pub")?, Fixed::<1>::new());
+    let mut session = Session::new(zenoh::config(b"board-pub")?, Opens(Fixed::<1>::new()));
     let count = session.publisher("board/count", PublisherOptions::DEFAULT);
     let count = count.ok()?;
     let (mut samples, mut next) = (0u64, Instant::START);

@@ -4,7 +4,7 @@
 #![no_main]
 
 use an385::{board, zenoh};
-use sinew::pubsub::session::{Event, Fixed, PublisherOptions, Session, State, Step};
+use sinew::pubsub::session::{Event, Fixed, Opens, PublisherOptions, Session, State, Step};
 use sinew::time::Instant;
 
 /// The largest sample, in bytes.
@@ -16,7 +16,7 @@ type Tables = Fixed<1, 1, 0, 0, 8, 512>;
 fn run() -> Option<()> {
     let mut clock = board::Clock::start();
     let (mut tx, mut rx) = zenoh::link();
-    let mut session = Session::new(zenoh::config(b"board-sub")?, Tables::new());
+    let mut session = Session::new(zenoh::config(b"board-sub")?, Opens(Tables::new()));
     let said = session.publisher("board/said", PublisherOptions::DEFAULT);
     let said = said.ok()?;
     session.subscriber("board/say/*").ok()?;

@@ -85,7 +85,7 @@ impl<T: Tables> Session<T> {
                 self.retry = self.next_retry(now);
                 Ok(None)
             }
-            (false, Phase::Listening | Phase::Greeted | Phase::Open) if self.accepts => {
+            (false, Phase::Listening | Phase::Greeted | Phase::Open) if self.accepts() => {
                 self.checked(init)?;
                 let open = self.phase == Phase::Open;
                 let offer = self.offer(tx);
@@ -136,7 +136,7 @@ impl<T: Tables> Session<T> {
         match (open.ack, self.phase) {
             (true, Phase::Asked) => self.opened(open, now).map(Some),
             (false, Phase::Greeted | Phase::Open)
-                if self.accepts && open.cookie == self.cookie() =>
+                if self.accepts() && open.cookie == self.cookie() =>
             {
                 let ack = Open {
                     ack: true,

@@ -54,7 +54,7 @@ pub use publish::{DeclareError, PublisherId, PublisherOptions, Put, PutError};
 pub use query::{Ask, AskError, Ended, Query, QueryId, Reply};
 pub use stats::Stats;
 pub use subscribe::{Sample, SubscriberId};
-pub use tables::{All, Fixed, KEY_ROOM, Tables};
+pub use tables::{All, Fixed, KEY_ROOM, Opens, Tables};
 
 use agreed::Agreed;
 use incoming::Incoming;
@@ -235,8 +235,10 @@ impl<T: Tables> Session<T> {
         self.give_up = now.after_micros(self.config.patience);
     }
 
-    /// Waits on a new link for the other side to ask for a session.
+    /// Waits on a new link for the other side to ask for a session. Needs tables that accept
+    /// ([`Tables::ACCEPTS`]); where they do not, this does not compile.
     pub fn accept(&mut self, now: Instant) {
+        const { assert!(T::ACCEPTS, "these tables are of a session that only opens") };
         self.fresh(Phase::Listening, now);
         self.accepts = true;
     }
@@ -251,6 +253,10 @@ impl<T: Tables> Session<T> {
         self.out.reset(0, now);
         self.retry = Instant::FAR;
         self.give_up = Instant::FAR;
+    }
+
+    fn accepts(&self) -> bool {
+        T::ACCEPTS && self.accepts
     }
 
     /// How far the session is.
@@ -479,7 +485,7 @@ impl<T: Tables> Session<T> {
 
     /// After an end, an acceptor waits for the next who asks.
     fn back(&mut self, now: Instant) {
-        self.phase = if self.accepts {
+        self.phase = if self.accepts() {
             Phase::Listening
         } else {
             Phase::Closed

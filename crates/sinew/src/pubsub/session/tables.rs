@@ -18,6 +18,8 @@ pub trait Tables {
     /// How keys of one's own are held: `&'static str`, or on a host `Box<str>`.
     type Key: AsRef<str>;
 
+    /// The other side may ask for the session.
+    const ACCEPTS: bool = true;
     /// Samples are taken in.
     const SUBSCRIBES: bool;
     /// Queries are answered.
@@ -173,6 +175,32 @@ impl<
 {
     fn default() -> Self {
         Fixed::new()
+    }
+}
+
+/// Tables of a session that is always asked for on this side: what accepts one is not compiled in.
+///
+/// ```
+/// use sinew::pubsub::session::{Fixed, Opens, Session};
+///
+/// type Sensor = Session<Opens<Fixed<1>>>; // the smallest there is
+/// ```
+#[derive(Debug)]
+pub struct Opens<T>(pub T);
+
+impl<T: Tables> Tables for Opens<T> {
+    type Key = T::Key;
+
+    const ACCEPTS: bool = false;
+    const SUBSCRIBES: bool = T::SUBSCRIBES;
+    const ANSWERS: bool = T::ANSWERS;
+    const ASKS: bool = T::ASKS;
+    const LISTENS: bool = T::LISTENS;
+    const ASSEMBLES: bool = T::ASSEMBLES;
+
+    #[inline]
+    fn all(&mut self) -> All<'_, T::Key> {
+        self.0.all()
     }
 }
 
