@@ -117,7 +117,7 @@ impl<'p> Writer<'p> {
     }
 
     /// A length. Above 32 bits nothing fits.
-    #[inline]
+    #[inline(never)]
     pub fn vle_len(&mut self, len: usize) {
         match u32::try_from(len) {
             Ok(len) => self.vle32(len),
@@ -131,6 +131,7 @@ impl<'p> Writer<'p> {
     }
 
     /// The header of a message, to which extensions can be added.
+    #[inline(never)]
     pub fn head(&mut self, header: u8) -> Head {
         let head = Head(self.at);
         self.byte(header);
@@ -138,6 +139,7 @@ impl<'p> Writer<'p> {
     }
 
     /// Adds flags to a byte written before.
+    #[inline(never)]
     fn or(&mut self, at: usize, bits: u8) {
         let at = at.checked_sub(self.skip);
         if let Some(byte) = at.and_then(|at| self.place.get_mut(at)) {
@@ -168,12 +170,14 @@ pub struct Head(usize);
 
 impl Head {
     /// An extension without a value.
+    #[inline(never)]
     pub fn unit(&mut self, writer: &mut Writer<'_>, id: u8) {
         writer.or(self.0, Z);
         *self = writer.head(id);
     }
 
     /// An extension whose value is a number.
+    #[inline(never)]
     pub fn number(&mut self, writer: &mut Writer<'_>, id: u8, value: u32) {
         self.unit(writer, id | Ext::NUMBER);
         writer.vle32(value);

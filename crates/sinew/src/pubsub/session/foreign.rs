@@ -64,6 +64,7 @@ fn join<'k>(to: &'k mut [u8], first: &str, second: &str, stats: &mut Stats) -> O
 }
 
 /// The index of an entry.
+#[inline(never)]
 pub(super) fn find(foreign: &[Option<Foreign>], kind: Kind, id: u32) -> Option<usize> {
     let same = |slot: &Option<Foreign>| {
         slot.as_ref()

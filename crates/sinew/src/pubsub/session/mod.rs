@@ -484,6 +484,7 @@ impl<T: Tables> Session<T> {
     }
 
     /// After an end, an acceptor waits for the next who asks.
+    #[inline(never)]
     fn back(&mut self, now: Instant) {
         self.phase = if self.accepts() {
             Phase::Listening

@@ -142,6 +142,7 @@ impl<T: Tables> Out<T> {
     }
 
     /// Begins anew on another link. A place of the link before is not touched any more.
+    #[inline(never)]
     pub(super) fn reset(&mut self, sn: u32, now: Instant) {
         self.forget();
         self.sn = [sn; 2];
@@ -149,6 +150,7 @@ impl<T: Tables> Out<T> {
     }
 
     /// What is under construction goes nowhere.
+    #[inline(never)]
     pub(super) fn forget(&mut self) {
         self.at = 0;
         self.since = Instant::FAR;
@@ -437,6 +439,7 @@ impl<T: Tables> Out<T> {
     }
 
     /// [`Out::commit`], and what the link has batched leaves as well.
+    #[inline(never)]
     pub(super) fn flush<X: Tx + ?Sized>(
         &mut self,
         tx: &mut X,

@@ -79,6 +79,7 @@ impl<K: AsRef<str>> Entry<K> {
     }
 
     /// What of its key is declared by itself, and what is written behind it.
+    #[inline(never)]
     pub(super) fn parts(&self) -> (&str, &str) {
         let key = self.key.as_ref();
         key.split_at_checked(self.declared).unwrap_or((key, ""))
@@ -135,6 +136,7 @@ pub(super) fn enter<K: AsRef<str>>(
 }
 
 /// The entry with this number, where it is of this sort.
+#[inline(never)]
 pub(super) fn find<K>(entries: &[Option<Entry<K>>], number: u16) -> Option<&Entry<K>> {
     let is = |entry: &&Entry<K>| entry.number == number;
     let slots = entries.len().min(MOST);

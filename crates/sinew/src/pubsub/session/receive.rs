@@ -68,6 +68,7 @@ impl Spot<'_> {
     }
 
     /// The message is handled, or there is more to it for entities behind this one.
+    #[inline(never)]
     pub(super) fn stay(self, behind: Option<usize>) {
         let incoming = self.incoming;
         if let Some(index) = behind {
