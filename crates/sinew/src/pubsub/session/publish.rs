@@ -345,7 +345,7 @@ impl<T: Tables> Session<T> {
         }
         let options = publisher.options;
         let mut message = message(publisher.number, options.qos);
-        let sent = match publisher.known && !self.known.overflowed {
+        let sent = match T::LISTENS && publisher.known && !self.known.overflowed {
             true if publisher.heard == 0 => {
                 self.out.abandon_this(&mut |w| message.write_again(w));
                 return Ok(Put::Unheard);

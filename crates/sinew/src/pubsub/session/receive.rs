@@ -95,6 +95,7 @@ pub(super) struct Cx<'s, T: Tables> {
     pub known: &'s mut Known,
     pub owed: &'s mut bool,
     pub expires: &'s mut Instant,
+    broken: &'s mut Option<Closed>,
     pub now: Instant,
 }
 
@@ -272,16 +273,19 @@ impl<T: Tables> Session<T> {
             known: &mut self.known,
             owed: &mut self.owed,
             expires: &mut self.expires,
+            broken: &mut self.broken,
             now,
         };
-        match message::<T, X>(cx, bytes, skipped, tx) {
-            Ok(step) => step,
-            // The next step ends the session: in this one, the tables are borrowed.
-            Err(_) => {
-                self.broken = Some(Closed::Malformed);
-                Step::More
-            }
-        }
+        message(cx, bytes, skipped, tx)
+    }
+}
+
+impl<'s, T: Tables> Cx<'s, T> {
+    /// What has arrived is no message. The next step ends the session: in this one, the tables are
+    /// borrowed.
+    fn malformed(self) -> Step<'s> {
+        *self.broken = Some(Closed::Malformed);
+        Step::More
     }
 }
 
@@ -291,16 +295,18 @@ fn message<'s, T: Tables, X: Tx + ?Sized>(
     bytes: &'s [u8],
     skipped: bool,
     tx: &mut X,
-) -> Result<Step<'s>, CodecError> {
+) -> Step<'s> {
     let mut reader = Reader::new(bytes);
-    let header = reader.byte()?;
+    let header = reader.one();
     // Sets how long the message is, once it is read.
     macro_rules! read {
         ($message:ty) => {{
-            let message = <$message>::decode(header, &mut reader)?;
+            let Ok(message) = <$message>::decode(header, &mut reader) else {
+                return cx.malformed();
+            };
             cx.place.len = bytes.len().saturating_sub(reader.len());
             if skipped {
-                return Ok(cx.place.next());
+                return cx.place.next();
             }
             message
         }};
@@ -308,7 +314,7 @@ fn message<'s, T: Tables, X: Tx + ?Sized>(
     if !core::mem::replace(&mut cx.place.incoming.counted, true) {
         count(&mut cx.stats.messages);
     }
-    Ok(match id_of(header) {
+    match id_of(header) {
         network::PUSH if T::SUBSCRIBES => {
             let push = read!(Push<'s>);
             cx.push(push)
@@ -336,8 +342,10 @@ fn message<'s, T: Tables, X: Tx + ?Sized>(
         network::OAM => {
             Oam::skip(header, &mut reader);
             cx.place.len = bytes.len().saturating_sub(reader.len());
-            reader.end(())?;
-            cx.place.next()
+            match reader.end(()) {
+                Ok(()) => cx.place.next(),
+                Err(_) => cx.malformed(),
+            }
         }
         // Nothing that this session can have asked for. What it is not able to read has no end, so the
         // rest of the packet goes with it.
@@ -347,5 +355,5 @@ fn message<'s, T: Tables, X: Tx + ?Sized>(
             place.incoming.skip();
             place.next()
         }
-    })
+    }
 }

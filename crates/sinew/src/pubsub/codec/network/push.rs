@@ -102,7 +102,12 @@ impl<'p> Push<'p> {
 
     /// As [`Push::put_head`], field by field.
     #[inline(never)]
-    pub(in crate::pubsub) fn long_put_head(key: WireExpr<'_>, qos: Qos, len: usize, w: &mut Writer<'_>) {
+    pub(in crate::pubsub) fn long_put_head(
+        key: WireExpr<'_>,
+        qos: Qos,
+        len: usize,
+        w: &mut Writer<'_>,
+    ) {
         Push::start(key, qos, w);
         w.byte(PUT);
         w.vle_len(len);
