@@ -166,7 +166,7 @@ impl<T: Tables> Session<T> {
         };
         Ok(self
             .out
-            .send(tx, &self.agreed, how, now, |w| response.encode(w))?)
+            .send(tx, &self.agreed, how, now, &mut |w| response.encode(w))?)
     }
 
     /// Ends the answer of one queryable.
@@ -192,7 +192,7 @@ impl<T: Tables> Session<T> {
         let (id, qos) = (open.id, open.qos);
         let end = ResponseFinal { id, qos };
         self.out
-            .send(tx, &self.agreed, how, now, |w| end.encode(w))?;
+            .send(tx, &self.agreed, how, now, &mut |w| end.encode(w))?;
         *slot = None;
         Ok(())
     }
@@ -222,7 +222,7 @@ impl<T: Tables> Session<T> {
             let (id, qos) = (open.id, open.qos);
             let end = ResponseFinal { id, qos };
             self.out
-                .send(tx, &self.agreed, How::CONTROL, now, |w| end.encode(w))?;
+                .send(tx, &self.agreed, How::CONTROL, now, &mut |w| end.encode(w))?;
             *slot = None;
         }
         self.expires = next;
@@ -314,7 +314,9 @@ impl<'s, T: Tables> Cx<'s, T> {
         let end = ResponseFinal { id, qos };
         if self
             .out
-            .send(tx, self.agreed, How::CONTROL, self.now, |w| end.encode(w))
+            .send(tx, self.agreed, How::CONTROL, self.now, &mut |w| {
+                end.encode(w)
+            })
             .is_err()
         {
             return Step::Full;

@@ -492,8 +492,9 @@ impl<'s, T: Tables> Cx<'s, T> {
         };
         match self
             .out
-            .send(tx, self.agreed, How::CONTROL, self.now, |w| end.encode(w))
-        {
+            .send(tx, self.agreed, How::CONTROL, self.now, &mut |w| {
+                end.encode(w)
+            }) {
             Ok(()) => self.place.next(),
             Err(_) => Step::Full,
         }

@@ -166,19 +166,19 @@ impl<T: Tables> Out<T> {
     /// Writes one network message into the batch.
     ///
     /// `message` may be called several times, with windows onto what it writes.
-    #[inline]
+    #[inline(never)]
     pub(super) fn send<X: Tx + ?Sized>(
         &mut self,
         tx: &mut X,
         agreed: &Agreed,
         how: How,
         now: Instant,
-        message: impl FnMut(&mut Writer<'_>),
+        message: &mut dyn FnMut(&mut Writer<'_>),
     ) -> Result<(), Refused> {
         self.put(tx, agreed, how, now, &mut by(message))
     }
 
-    /// As [`Out::send`].
+    /// As [`Out::send`], with a copy of its code for each kind of message: for samples, which are many.
     #[inline]
     pub(super) fn put<X: Tx + ?Sized>(
         &mut self,

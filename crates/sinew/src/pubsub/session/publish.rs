@@ -301,9 +301,9 @@ impl<T: Tables> Session<T> {
             sent = Put::Heard;
         }
         let how = options.how(self.batching, false);
-        let result = self
-            .out
-            .send(tx, &self.agreed, how, now, |writer| push.encode(writer));
+        let result = self.out.send(tx, &self.agreed, how, now, &mut |writer| {
+            push.encode(writer)
+        });
         self.became(result, options.qos, sent)
     }
 

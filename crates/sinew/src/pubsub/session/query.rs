@@ -154,7 +154,7 @@ impl<T: Tables> Session<T> {
         };
         let sent = self
             .out
-            .send(tx, &self.agreed, how, now, |w| request.encode(w));
+            .send(tx, &self.agreed, how, now, &mut |w| request.encode(w));
         sent.map_err(|refused| AskError::Put(refused.into()))?;
         self.last_query = id;
         let deadline = now.after_micros(timeout);
