@@ -74,7 +74,8 @@ impl<'p> Writer<'p> {
     }
 
     /// These bytes, as they are.
-    #[inline]
+    #[cfg_attr(target_os = "none", inline(never))] // as in the reader
+    #[cfg_attr(not(target_os = "none"), inline)]
     pub fn bytes(&mut self, bytes: &[u8]) {
         match self.room(bytes.len()) {
             Some(room) => room.copy_from_slice(bytes),

@@ -36,6 +36,7 @@ struct Teller<'a, T, X: ?Sized> {
 }
 
 impl<T: Tables, X: Tx + ?Sized> Teller<'_, T, X> {
+    #[inline(never)]
     fn send(&mut self, message: &mut dyn FnMut(&mut Writer<'_>)) -> Result<(), Refused> {
         self.out
             .send(self.tx, self.agreed, How::DECLARATION, self.now, message)
@@ -97,9 +98,9 @@ impl<T: Tables, X: Tx + ?Sized> Teller<'_, T, X> {
     }
 
     /// What the peer is told of an entry; `None`: only its key.
-    fn kind<K: AsRef<str>>(entry: &Entry<K>) -> Option<EntityKind> {
+    fn kind<K>(entry: &Entry<K>) -> Option<EntityKind> {
         match T::SUBSCRIBES || T::ANSWERS {
-            true => entry.sort().kind(),
+            true => entry.sort.kind(),
             false => None,
         }
     }

@@ -55,6 +55,7 @@ impl Sort {
 #[derive(Debug)]
 pub struct Entry<K> {
     pub(super) key: K,
+    pub(super) sort: Sort,
     pub(super) owes: Owes,
     /// Its number on the wire: of its key, of itself, and of its interest. It never changes, so a peer
     /// that is met again is told the same one; and it comes again late, so that what was on its way
@@ -74,10 +75,6 @@ pub struct Entry<K> {
 }
 
 impl<K: AsRef<str>> Entry<K> {
-    pub(super) fn sort(&self) -> Sort {
-        sort_of(self.number)
-    }
-
     /// What of its key is declared by itself, and what is written behind it.
     #[inline(never)]
     pub(super) fn parts(&self) -> (&str, &str) {
@@ -124,6 +121,7 @@ pub(super) fn enter<K: AsRef<str>>(
     let declared = declared.len();
     let entry = entries.get_mut(index)?.insert(Entry {
         key,
+        sort,
         declared,
         owes: Owes::Key,
         number,
