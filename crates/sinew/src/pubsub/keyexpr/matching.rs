@@ -59,6 +59,7 @@ impl Text<'_> {
         self.tail.get(index).copied().unwrap_or(b'/')
     }
 
+    #[cfg_attr(target_os = "none", inline(never))]
     fn chunk(&self, from: usize) -> Span {
         let mut to = from;
         while self.at(to) != b'/' {
@@ -88,6 +89,7 @@ impl Text<'_> {
     }
 
     /// Whether a `**` begins here.
+    #[cfg_attr(target_os = "none", inline(never))]
     fn is_two(&self, from: usize) -> bool {
         self.at(from) == b'*' && self.at(from + 1) == b'*'
     }

@@ -42,6 +42,7 @@ impl<T: Tables, X: Tx + ?Sized> Teller<'_, T, X> {
             .send(self.tx, self.agreed, How::DECLARATION, self.now, message)
     }
 
+    #[inline(never)]
     fn declare(
         &mut self,
         interest: Option<u32>,
@@ -105,6 +106,7 @@ impl<T: Tables, X: Tx + ?Sized> Teller<'_, T, X> {
         }
     }
 
+    #[inline(never)]
     fn thing<K>(
         &mut self,
         interest: Option<u32>,

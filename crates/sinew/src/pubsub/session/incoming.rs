@@ -181,6 +181,7 @@ impl Assembly {
     }
 
     /// What there is of a message of this channel can never be whole.
+    #[inline(never)]
     fn lose(&mut self, reliable: bool, stats: &mut Stats) {
         if self.going == Some(reliable) {
             self.going = None;

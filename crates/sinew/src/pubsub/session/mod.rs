@@ -326,6 +326,7 @@ impl<T: Tables> Session<T> {
 
     /// How long this side may be silent, in microseconds: a quarter of its lease, so that three signs
     /// of life can be lost (ITU-T G.8013).
+    #[inline(never)]
     fn silence(&self) -> u64 {
         u64::from(self.config.lease_ms.max(1)).saturating_mul(250)
     }

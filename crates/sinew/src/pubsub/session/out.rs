@@ -398,6 +398,7 @@ impl<T: Tables> Out<T> {
     }
 
     /// Sends transport messages, in a batch of their own.
+    #[inline(never)]
     pub(super) fn transport<X: Tx + ?Sized>(
         &mut self,
         tx: &mut X,
@@ -470,6 +471,7 @@ impl<T: Tables> Out<T> {
 }
 
 /// How long a message is, and its first bytes.
+#[inline(never)]
 fn known(message: &mut dyn FnMut(&mut Writer<'_>)) -> (usize, [u8; KNOWN]) {
     let mut head = [0; KNOWN];
     let mut writer = Writer::window(&mut head, 0);
