@@ -312,11 +312,15 @@ impl<T: Tables, X: Tx + ?Sized> Teller<'_, T, X> {
             if entry.owes != Owes::Nothing || !asked.is_in(entry.key.as_ref()) {
                 continue;
             }
-            if asked.options & Interest::AGGREGATE != 0 && !asked.key.is_empty() {
-                self.thing(Some(asked.id), kind, entry, WireExpr::text(asked.key))?;
+            let aggregate = asked.options & Interest::AGGREGATE != 0 && !asked.key.is_empty();
+            let key = match aggregate {
+                true => WireExpr::text(asked.key),
+                false => entry.expr(),
+            };
+            self.thing(Some(asked.id), kind, entry, key)?;
+            if aggregate {
                 break;
             }
-            self.thing(Some(asked.id), kind, entry, entry.expr())?;
             asked.told(index.saturating_add(1));
         }
         asked.told(entries.len());
