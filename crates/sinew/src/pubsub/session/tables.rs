@@ -185,6 +185,13 @@ impl<
 ///
 /// type Sensor = Session<Opens<Fixed<1>>>; // the smallest there is
 /// ```
+///
+/// ```compile_fail
+/// use sinew::pubsub::session::{Fixed, Opens, Session};
+/// use sinew::time::Instant;
+///
+/// let accept: fn(&mut Session<Opens<Fixed<1>>>, Instant) = Session::accept; // opens only
+/// ```
 #[derive(Debug)]
 pub struct Opens<T>(pub T);
 
