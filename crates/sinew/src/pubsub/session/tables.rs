@@ -13,7 +13,7 @@ use super::query::Query;
 /// Bytes of a key that a peer declares, in [`Fixed`].
 pub const KEY_ROOM: usize = 64;
 
-/// The tables of a session. See the [module](self).
+/// The tables of a session: what it can hold. What there is no room for is not compiled in.
 pub trait Tables {
     /// How keys of one's own are held: `&'static str`, or on a host `Box<str>`.
     type Key: AsRef<str>;
