@@ -122,7 +122,8 @@ fn a_client_hears_of_one_sensor_from_another_process() -> Result<(), Box<dyn Err
     let path = std::env::temp_dir().join(format!("sinew-station-{}", std::process::id()));
     let there = path.clone();
     std::thread::spawn(move || listen(&there));
-    while !path.exists() {
+    // The path is there a moment before somebody listens.
+    while std::os::unix::net::UnixStream::connect(&path).is_err() {
         std::thread::yield_now();
     }
     for _ in 0..2 {
