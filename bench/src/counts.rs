@@ -118,19 +118,6 @@ pub fn run(gate: bool) -> Result<Vec<Row>> {
 /// Instructions of a whole run of this program with `arguments`, or of what callgrind's `options`
 /// make it collect.
 pub fn callgrind(arguments: &[&str], options: &[&str]) -> Result<u64> {
-    // Where the system puts things at random, rustix sometimes looks for the vDSO at an address that
-    // valgrind hides, before a single instruction of the case has run.
-    let hidden = |error: &str| error.contains("rustix::backend::param::auxv");
-    let mut attempts = 0..2;
-    loop {
-        match once(arguments, options) {
-            Err(error) if hidden(&error.to_string()) && attempts.next().is_some() => {}
-            result => return result,
-        }
-    }
-}
-
-fn once(arguments: &[&str], options: &[&str]) -> Result<u64> {
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .args(options)
