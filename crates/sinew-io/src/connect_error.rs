@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sinew_shm::linux::exchange::Refusal;
 
-use crate::endpoint::{Address, Endpoint};
+use crate::endpoint::{Address, Endpoint, Use};
 
 /// How long a connection may take to come about.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -70,6 +70,11 @@ impl fmt::Display for ConnectError {
                 (_, Address::Serial(..)) => write!(
                     f,
                     "{at}: there is no such device: check the cable and the path (`ls /dev/tty*`)"
+                ),
+                _ if at.usage == Use::Batches => write!(
+                    f,
+                    "{at}: nobody listens there: start a Zenoh router or peer (`sinew sub '**' \
+                     --listen {at}` is one), or check the address"
                 ),
                 _ => write!(
                     f,

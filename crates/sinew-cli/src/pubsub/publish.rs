@@ -251,16 +251,15 @@ impl Args {
         let pause = self
             .every
             .or(self.rate.map(|rate| Duration::from_secs_f64(1.0 / rate)));
-        let started = Instant::now();
-        let mut looked = started;
+        let mut due = Instant::now();
+        let mut looked = due;
         let wished = self.wished().unwrap_or(u64::MAX);
         for number in 0..wished {
             if let Some(pause) = pause {
-                sleep_until(
-                    started + pause.mul_f64(number as f64),
-                    &mut nodes,
-                    interrupt,
-                )?;
+                sleep_until(due, &mut nodes, interrupt)?;
+                // What could not be sent in an outage is left out, not sent in a burst: it is old.
+                let late = Instant::now().saturating_duration_since(due);
+                due += if late > LATE { late } else { pause };
             }
             if interrupt.is_set() {
                 break;
@@ -287,6 +286,9 @@ impl Args {
         Ok(())
     }
 }
+
+/// A pause of this length is an outage; shorter delays are made up for, so that the rate holds.
+const LATE: Duration = Duration::from_secs(1);
 
 type Publishers = Nodes<Publisher>;
 
