@@ -44,6 +44,7 @@ pub mod threads;
 pub mod tokio;
 pub mod udp;
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::os::fd::AsFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -56,6 +57,11 @@ pub use serve::Server;
 /// The guard of a mutex whose holders leave sound state even if they panic.
 fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A number that differs from call to call and from start to start; no secret.
+fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
 }
 
 fn nonblocking(fd: impl AsFd) -> std::io::Result<()> {

@@ -4,7 +4,6 @@
 //! never repeated silently. A new call waits for the connection until its time-out, then ends with
 //! `Closed` as well.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::Waker;
@@ -130,7 +129,7 @@ impl Redial {
 
 /// Between half and all of the span, so that many clients do not come back at the same moment.
 pub(crate) fn jitter(span: Duration) -> Duration {
-    let random = RandomState::new().build_hasher().finish() as u32;
+    let random = crate::random() as u32;
     span / 2 + (span / 2).mul_f64(f64::from(random) / f64::from(u32::MAX))
 }
 

@@ -47,7 +47,7 @@ impl<L: Link, const CALLS: usize, const INBOX: usize> Client<L, CALLS, INBOX> {
         Client {
             inner: RefCell::new(Inner {
                 link,
-                engine: rpc::Client::new(channel, seed()),
+                engine: rpc::Client::new(channel, crate::random() as u32),
                 clock: Clock::start(),
                 now: Instant::START,
                 states: (0..CALLS).map(|_| State::default()).collect(),
@@ -143,12 +143,6 @@ impl<L: Link, const CALLS: usize, const INBOX: usize> Client<L, CALLS, INBOX> {
     pub fn into_link(self) -> L {
         self.inner.into_inner().link
     }
-}
-
-/// A number that differs from start to start.
-pub(crate) fn seed() -> u32 {
-    use std::hash::{BuildHasher, Hasher, RandomState};
-    RandomState::new().build_hasher().finish() as u32
 }
 
 /// What one receive step came to.

@@ -1,7 +1,6 @@
 //! What the threads of a node share: the session, and the sending half of its link.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::task::{Wake, Waker};
@@ -19,7 +18,7 @@ use super::query::Mailbox;
 use super::tables::Host;
 use crate::connect_error::ConnectError;
 use crate::link::Traffic;
-use crate::{Clock, lock};
+use crate::{Clock, lock, random};
 
 /// Behind the lock of a node.
 pub(super) struct Core {
@@ -495,11 +494,6 @@ impl Tx for NoLink {
     fn arm(&mut self, waker: &Waker) {
         waker.wake_by_ref();
     }
-}
-
-/// A random number.
-pub(super) fn random() -> u64 {
-    RandomState::new().build_hasher().finish()
 }
 
 /// A random id.

@@ -12,7 +12,7 @@ use sinew::pubsub::session::{
 };
 use sinew::time::Instant;
 
-use super::core::{Shared, Status, Trouble, random, random_zid};
+use super::core::{Shared, Status, Trouble, random_zid};
 use super::driver::{Driver, Handler, Order, Orders};
 use super::query::{GRACE, Mailbox, Replies, Responder};
 use super::sample::{Overflow, OwnedSample, Queue, SharedQueue, Taken};
@@ -54,7 +54,7 @@ impl Drop for Inner {
 impl Node {
     /// A node, and what keeps it up.
     pub(super) fn new(source: Source, options: Options) -> (Node, Driver) {
-        let mut config = options.config(random_zid(), random() as u32);
+        let mut config = options.config(random_zid(), crate::random() as u32);
         config.resend = source.resend();
         let session = Session::new(config, Host::new(options.largest));
         let shared = Arc::new(Shared::new(session, config.batching));

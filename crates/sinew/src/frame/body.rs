@@ -1,6 +1,7 @@
 //! The inside of a frame that ends with its CRC-32, while it arrives.
 
-use super::{FrameStats, copy, count};
+use super::{FrameStats, count};
+use crate::wire::copy;
 use crate::wire::crc32::{Crc32, RESIDUE};
 
 /// Length of the CRC behind the packet.

@@ -9,7 +9,8 @@
 //! A carrier that has a frame in one piece needs no decoder: [`Width::prefix`] and [`split`] work in
 //! the buffer that a frame leaves from or has arrived in.
 
-use super::{FrameError, FrameStats, copy, count};
+use super::{FrameError, FrameStats, count};
+use crate::wire::copy;
 
 /// How many bytes say how long the packet is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -220,11 +220,3 @@ impl FrameStats {
 fn count(counter: &mut u32) {
     *counter = counter.wrapping_add(1);
 }
-
-/// Copies as much of `from` as fits to the front of `to`.
-fn copy(to: &mut [u8], from: &[u8]) {
-    // Without the panic for unequal lengths that copy_from_slice would link.
-    for (to, from) in to.iter_mut().zip(from) {
-        *to = *from;
-    }
-}

@@ -107,3 +107,11 @@ fn long_varint32(bytes: &[u8]) -> Option<(u32, &[u8])> {
     }
     None
 }
+
+/// Copies `from` over the front of `to`, as far as both go: without the panic for unequal lengths that
+/// `copy_from_slice` would link.
+pub(crate) fn copy(to: &mut [u8], from: &[u8]) {
+    for (to, from) in to.iter_mut().zip(from) {
+        *to = *from;
+    }
+}

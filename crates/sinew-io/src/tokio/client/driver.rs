@@ -61,7 +61,7 @@ impl Inner {
     fn new(tx: Box<dyn Tx + Send>, channel: u32, senders: Arc<Senders>) -> Inner {
         Inner {
             tx,
-            engine: rpc::Client::new(channel, crate::client::seed()),
+            engine: rpc::Client::new(channel, crate::random() as u32),
             states: (0..CALLS).map(|_| Default::default()).collect(),
             owners: [None; CALLS],
             answer: [0; HEADER_MAX],

@@ -3,10 +3,10 @@
 use crate::pubsub::codec::WireExpr;
 use crate::pubsub::keyexpr::KeyExpr;
 
-use super::copy;
 use super::own::{self, Sort};
 use super::stats::{Stats, count};
 use super::tables::{All, Shared};
+use crate::wire::copy;
 
 /// An entry of what the peer has declared; its key is kept beside it.
 #[derive(Debug)]

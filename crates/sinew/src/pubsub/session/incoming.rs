@@ -3,8 +3,8 @@
 use crate::pubsub::codec::transport;
 
 use super::agreed::Agreed;
-use super::copy;
 use super::stats::{Stats, count, count_many};
+use crate::wire::copy;
 
 #[derive(Debug)]
 pub(super) struct Incoming {

@@ -156,6 +156,13 @@ struct Known {
     overflowed: bool,
 }
 
+impl Known {
+    const NOTHING: Known = Known {
+        told: false,
+        overflowed: false,
+    };
+}
+
 /// One session on one link. See the [module](self).
 #[derive(Debug)]
 pub struct Session<T: Tables> {
@@ -214,10 +221,7 @@ impl<T: Tables> Session<T> {
             forget: Instant::FAR,
             owed: false,
             said_all: false,
-            known: Known {
-                told: false,
-                overflowed: false,
-            },
+            known: Known::NOTHING,
             broken: None,
             last_query: 0,
             expires: Instant::FAR,
@@ -504,10 +508,7 @@ impl<T: Tables> Session<T> {
         self.peer = None;
         self.incoming.leave();
         self.out.forget();
-        self.known = Known {
-            told: false,
-            overflowed: false,
-        };
+        self.known = Known::NOTHING;
         self.owed = false;
         self.forget = Instant::FAR;
         let mut all = self.tables.all();
@@ -520,12 +521,5 @@ impl<T: Tables> Session<T> {
         for entries in all.own() {
             own::forget(entries);
         }
-    }
-}
-
-/// Copies one slice into another of the same length; there is nothing here that can panic.
-fn copy(to: &mut [u8], from: &[u8]) {
-    for (to, from) in to.iter_mut().zip(from) {
-        *to = *from;
     }
 }

@@ -312,18 +312,12 @@ impl<T: Tables> Out<T> {
                 }
                 Err(error) => return Err(error.into()),
             };
-            let first = cut.offset == 0 && agreed.patch > 0;
-            let head = transport::Fragment {
-                reliable: cut.channel == Channel::Reliable,
-                more: true,
-                sn: self.next(cut.channel),
-                priority: Priority::Data,
-                first,
-                drop: false,
-                payload: &[],
-            };
             let mut writer = Writer::new(place);
-            head.encode_head(&mut writer);
+            transport::Fragment {
+                first: cut.offset == 0 && agreed.patch > 0,
+                ..self.fragment(cut.channel)
+            }
+            .encode_head(&mut writer);
             let at = writer.total();
             let room = agreed.limit.saturating_sub(at);
             let rest = cut.total.saturating_sub(cut.offset);
@@ -378,13 +372,8 @@ impl<T: Tables> Out<T> {
             let place = tx.place(agreed.limit)?;
             let mut writer = Writer::new(place);
             transport::Fragment {
-                reliable: cut.channel == Channel::Reliable,
-                more: true,
-                sn: self.next(cut.channel),
-                priority: Priority::Data,
-                first: false,
                 drop: true,
-                payload: &[],
+                ..self.fragment(cut.channel)
             }
             .encode_head(&mut writer);
             let len = writer.finish().ok_or(Refused::TooLarge)?;
@@ -450,6 +439,19 @@ impl<T: Tables> Out<T> {
         self.commit(tx, agreed, now)?;
         tx.flush();
         Ok(())
+    }
+
+    /// The head of the next fragment, which others follow.
+    fn fragment(&self, channel: Channel) -> transport::Fragment<'static> {
+        transport::Fragment {
+            reliable: channel == Channel::Reliable,
+            more: true,
+            sn: self.next(channel),
+            priority: Priority::Data,
+            first: false,
+            drop: false,
+            payload: &[],
+        }
     }
 
     fn next(&self, channel: Channel) -> u32 {

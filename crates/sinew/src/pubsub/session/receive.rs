@@ -118,7 +118,7 @@ impl<T: Tables> Session<T> {
             return Step::Done;
         }
         if let Some(len) = self.incoming.assembly.whole.filter(|_| T::ASSEMBLES) {
-            return self.assembled(len, tx, now);
+            return self.network(Some(len), &[], tx, now);
         }
         let rest = packet.get(self.incoming.at..).unwrap_or_default();
         let mut reader = Reader::new(rest);
@@ -231,16 +231,6 @@ impl<T: Tables> Session<T> {
         self.incoming.frame = taken;
         self.incoming.reliable = reliable;
         taken.ok_or(Trouble::End(Closed::Malformed))
-    }
-
-    /// Handles a message that was put together.
-    fn assembled<'s, X: Tx + ?Sized>(
-        &'s mut self,
-        len: usize,
-        tx: &mut X,
-        now: Instant,
-    ) -> Step<'s> {
-        self.network(Some(len), &[], tx, now)
     }
 
     /// Handles one network message: that of `assembled` bytes among the fragments, or the first of
