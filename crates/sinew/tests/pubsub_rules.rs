@@ -787,16 +787,6 @@ fn sample_that_names_the_key_of_a_withdrawn_subscriber_still_reaches_another_one
         [[0x1e, 0x03, said[0][2]]],
         "NO_SUBSCRIBER, its number"
     );
-    // What was sent before the peer heard of it, for some seconds.
-    for seconds in 0..4 {
-        hand.now = NOW.after(Duration::from_secs(seconds));
-        hand.frame(|w| named.encode(w));
-        assert_eq!(hand.node.take(), [sample(stays, "a/b", b"on")]);
-    }
-    let mut said = hand.said();
-    hand.now = NOW.after(Duration::from_secs(6));
-    hand.turn();
-    said.append(&mut hand.said());
     let no_key = bytes(|w| {
         let id = named.key.scope;
         let declaration = Declaration::NoKey { id };
@@ -808,13 +798,30 @@ fn sample_that_names_the_key_of_a_withdrawn_subscriber_still_reaches_another_one
         }
         .encode(w);
     });
-    assert_eq!(
-        said.iter().filter(|said| **said == no_key).count(),
-        1,
-        "{said:02x?}"
-    );
+    let times = |said: &[Vec<u8>]| said.iter().filter(|said| **said == no_key).count();
+    // What was sent before the peer heard of it, and then before it heard that the key is gone.
+    let mut withdrawn = None;
+    for second in 0..8 {
+        hand.now = NOW.after(Duration::from_secs(second));
+        hand.turn();
+        match times(&hand.said()) {
+            0 => {}
+            1 => assert_eq!(withdrawn.replace(second), None),
+            more => panic!("withdrawn {more} times"),
+        }
+        if withdrawn.is_none_or(|at| second <= at + 1) {
+            hand.frame(|w| named.encode(w));
+            assert_eq!(hand.node.take(), [sample(stays, "a/b", b"on")]);
+        }
+    }
+    assert!(withdrawn.is_some_and(|at| (1..4).contains(&at)));
+    // Who has not heard it is told once more.
     hand.frame(|w| named.encode(w));
+    hand.turn();
     assert_eq!(hand.node.take(), []);
+    assert_eq!(times(&hand.said()), 1);
+    hand.turn();
+    assert_eq!(times(&hand.said()), 0);
 }
 
 #[test]

@@ -110,36 +110,50 @@ fn matrix(subject: &dyn Maker, links: impl Iterator<Item = Link>) {
     let _turn = alone();
     let only = std::env::var("SINEW_CELLS").unwrap_or_default();
     let asked_for = |name: &str| only.split(',').any(|begin| name.starts_with(begin));
-    let mut failed = 0;
+    let mut failed = Vec::new();
     for link in links {
         let mut pair = None;
         for direction in DIRECTIONS {
             for name in FEATURES.iter().filter(|name| asked_for(name)) {
                 let started = Instant::now();
-                let verdict = match run(link, direction, name, subject, &mut pair) {
-                    Ok(seen) => format!("ok     {seen}"),
-                    Err(error) => {
-                        failed += 1;
-                        // The next cell begins anew.
-                        let notes = pair.take().map(|pair| pair.subject.notes());
-                        format!("FAILED {error} ({})", notes.unwrap_or_default())
-                    }
-                };
                 let Link(kind, between) = link;
                 let (kind, between) = (format!("{kind:?}"), format!("{between:?}"));
-                let direction = format!("{direction:?}");
-                println!(
-                    "{kind:4} {between:14} {direction:12} {name:23} {verdict} ({:?})",
-                    started.elapsed()
-                );
+                let way = format!("{direction:?}");
+                let cell = format!("{kind:4} {between:14} {way:12} {name:23}");
+                let mut outcome = run(link, direction, name, subject, &mut pair);
+                if let Err(Failed { drops: true, .. }) = outcome
+                    && direction == Direction::RealGives
+                {
+                    pair = None;
+                    outcome = run(link, direction, name, subject, &mut pair);
+                }
+                let verdict = match outcome {
+                    Ok(seen) => format!("ok     {seen}"),
+                    Err(Failed { error, .. }) => {
+                        // The next cell begins anew.
+                        let notes = pair.take().map(|pair| pair.subject.notes());
+                        let verdict = format!("FAILED {error} ({})", notes.unwrap_or_default());
+                        failed.push(format!("{cell} {verdict}"));
+                        verdict
+                    }
+                };
+                println!("{cell} {verdict} ({:?})", started.elapsed());
             }
         }
         if let Some(Err(error)) = pair.map(Pair::close) {
-            failed += 1;
-            println!("{link:?} close FAILED {error}");
+            failed.push(format!("{link:?} close FAILED {error}"));
         }
     }
-    assert_eq!(failed, 0, "cells that failed, see above");
+    // Once more here, where many lines stand above.
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+/// A cell that failed.
+struct Failed {
+    error: Failure,
+    /// Its giver may drop what it sends. Zenoh 1.10.2 does so for good in a session without priorities
+    /// that was congested once: it marks one priority as congested, and takes the mark from another.
+    drops: bool,
 }
 
 fn run(
@@ -148,22 +162,30 @@ fn run(
     name: &'static str,
     subject: &dyn Maker,
     pair: &mut Option<Pair>,
-) -> Result<String, Failure> {
-    let cell = cell(name).ok_or("EMPTY CELL")?;
+) -> Result<String, Failed> {
+    let failed = |error: Failure| Failed {
+        error,
+        drops: false,
+    };
+    let cell = cell(name).ok_or_else(|| failed("EMPTY CELL".into()))?;
     let pair = match pair {
         Some(pair) => pair,
-        none => none.insert(Pair::new(link, subject)?),
+        none => none.insert(Pair::new(link, subject).map_err(failed)?),
     };
     let (giver, taker) = match direction {
         Direction::SubjectGives => (&mut pair.subject, &mut pair.real),
         Direction::RealGives => (&mut pair.real, &mut pair.subject),
     };
-    cell(&mut Case {
+    let mut case = Case {
         giver: giver.as_mut(),
         taker: taker.as_mut(),
         name,
         lossy: link.0 == Kind::Udp,
-    })
+        may_drop: false,
+    };
+    let outcome = cell(&mut case);
+    let drops = case.may_drop;
+    outcome.map_err(|error| Failed { error, drops })
 }
 
 /// Runs what takes longer, each in sessions of its own, with so many samples or as SINEW_SAMPLES says.
@@ -171,18 +193,18 @@ fn lives(subject: &dyn Maker, samples: u32) {
     let _turn = alone();
     let asked = std::env::var("SINEW_SAMPLES").ok();
     let samples = asked.and_then(|n| n.parse().ok()).unwrap_or(samples);
-    let mut failed = 0;
+    let mut failed = Vec::new();
     for (name, life) in lives::LIVES {
         let verdict = match life(subject, samples) {
             Ok(seen) => format!("ok     {seen}"),
             Err(error) => {
-                failed += 1;
+                failed.push(format!("{name} FAILED {error}"));
                 format!("FAILED {error}")
             }
         };
         println!("{name:43} {verdict}");
     }
-    assert_eq!(failed, 0, "lives that failed, see above");
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
 #[test]

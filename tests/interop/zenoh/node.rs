@@ -116,6 +116,15 @@ pub struct Quality {
     pub express: bool,
 }
 
+impl Quality {
+    /// What waits where the link is full.
+    pub const BLOCKING: Quality = Quality {
+        priority: 5,
+        block: true,
+        express: false,
+    };
+}
+
 impl Default for Quality {
     fn default() -> Self {
         Self {

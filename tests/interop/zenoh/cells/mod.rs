@@ -22,6 +22,8 @@ pub struct Case<'c> {
     pub name: &'static str,
     /// Samples may be lost: no payload far above a datagram, no count that must be full.
     pub lossy: bool,
+    /// What the giver sends may be dropped by it.
+    pub may_drop: bool,
 }
 
 pub type Cell = fn(&mut Case<'_>) -> Result<String, Failure>;
@@ -176,6 +178,7 @@ impl Case<'_> {
     /// other. Returns their name.
     fn joined(&mut self, quality: &Quality, reliable: bool) -> Result<String, Failure> {
         let (id, key) = (self.id("samples"), self.key("k"));
+        self.may_drop = !quality.block || !reliable;
         self.taker.subscribe(&id, &key)?;
         self.giver.publisher(&id, &key, quality, reliable)?;
         self.matched(&id)?;

@@ -221,8 +221,10 @@ pub fn query_quality(case: &mut Case<'_>) -> Result<String, Failure> {
         };
         let get = Get {
             quality: Some(quality.clone()),
+            timeout: Some(SOON / 5),
             ..Get::new(&case.key("q/x"))
         };
+        case.may_drop = !block;
         let replies = samples(case.get(&get)?)?;
         let seen: Vec<&Quality> = replies.iter().map(|sample| &sample.quality).collect();
         same(seen, vec![&quality])?;

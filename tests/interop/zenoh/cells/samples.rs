@@ -17,7 +17,7 @@ pub fn put(case: &mut Case<'_>) -> Result<String, Failure> {
 }
 
 pub fn delete(case: &mut Case<'_>) -> Result<String, Failure> {
-    let id = case.joined(&Quality::default(), true)?;
+    let id = case.joined(&Quality::BLOCKING, true)?;
     let with = With {
         attachment: Some(b"why".to_vec()),
         ..With::default()
@@ -31,11 +31,7 @@ pub fn delete(case: &mut Case<'_>) -> Result<String, Failure> {
 }
 
 pub fn payload_sizes(case: &mut Case<'_>) -> Result<String, Failure> {
-    let quality = Quality {
-        block: true,
-        ..Quality::default()
-    };
-    let id = case.joined(&quality, true)?;
+    let id = case.joined(&Quality::BLOCKING, true)?;
     let most = if case.lossy { 60_000 } else { 1 << 20 };
     let sizes = [
         0,
@@ -80,7 +76,7 @@ pub fn key_expressions(case: &mut Case<'_>) -> Result<String, Failure> {
     let mut deliveries = 0;
     for key in keys {
         let (id, key) = (case.id(key), case.key(key));
-        case.giver.publisher(&id, &key, &Quality::default(), true)?;
+        case.giver.publisher(&id, &key, &Quality::BLOCKING, true)?;
         case.matched(&id)?;
         let matching: Vec<String> = (0..expressions.len())
             .filter(|n| {
@@ -134,7 +130,7 @@ pub fn many_keys(case: &mut Case<'_>) -> Result<String, Failure> {
         case.giver.publisher(
             &id,
             &case.key(&format!("many/{n}")),
-            &Quality::default(),
+            &Quality::BLOCKING,
             true,
         )?;
         case.matched(&id)?;
@@ -160,7 +156,7 @@ pub fn many_keys(case: &mut Case<'_>) -> Result<String, Failure> {
 }
 
 pub fn encodings(case: &mut Case<'_>) -> Result<String, Failure> {
-    let id = case.joined(&Quality::default(), true)?;
+    let id = case.joined(&Quality::BLOCKING, true)?;
     let all = [
         "zenoh/bytes",
         "zenoh/string",
@@ -188,7 +184,7 @@ pub fn encodings(case: &mut Case<'_>) -> Result<String, Failure> {
 }
 
 pub fn attachment(case: &mut Case<'_>) -> Result<String, Failure> {
-    let id = case.joined(&Quality::default(), true)?;
+    let id = case.joined(&Quality::BLOCKING, true)?;
     for attachment in [&b"\0"[..], b"meta", &[0xff; 200]] {
         let with = With {
             attachment: Some(attachment.to_vec()),
@@ -202,7 +198,7 @@ pub fn attachment(case: &mut Case<'_>) -> Result<String, Failure> {
 }
 
 pub fn timestamp(case: &mut Case<'_>) -> Result<String, Failure> {
-    let id = case.joined(&Quality::default(), true)?;
+    let id = case.joined(&Quality::BLOCKING, true)?;
     // A router replaces what lies too far in the future: these lie in the past.
     for (time, clock) in [(1_u64 << 62, vec![1]), ((1 << 60) | (1 << 31), vec![7; 16])] {
         let with = With {
@@ -220,7 +216,7 @@ pub fn timestamp(case: &mut Case<'_>) -> Result<String, Failure> {
 }
 
 pub fn source_info(case: &mut Case<'_>) -> Result<String, Failure> {
-    let id = case.joined(&Quality::default(), true)?;
+    let id = case.joined(&Quality::BLOCKING, true)?;
     for number in [0, 1, 300, u32::MAX] {
         let with = With {
             source: Some(number),
@@ -244,7 +240,7 @@ pub fn priorities(case: &mut Case<'_>) -> Result<String, Failure> {
     for priority in 1..=7 {
         let quality = Quality {
             priority,
-            ..Quality::default()
+            ..Quality::BLOCKING
         };
         with_quality(case, &quality)?;
     }
@@ -255,7 +251,7 @@ pub fn express(case: &mut Case<'_>) -> Result<String, Failure> {
     for express in [true, false] {
         let quality = Quality {
             express,
-            ..Quality::default()
+            ..Quality::BLOCKING
         };
         with_quality(case, &quality)?;
     }
@@ -291,15 +287,12 @@ fn counted(
     size: usize,
     pause: Duration,
 ) -> Result<String, Failure> {
-    let quality = Quality {
-        block: true,
-        ..Quality::default()
-    };
     let mut ids = Vec::new();
     for (name, reliable) in publishers {
         let (id, key) = (case.id(name), case.key(name));
         case.taker.count(&id, &key, pause)?;
-        case.giver.publisher(&id, &key, &quality, *reliable)?;
+        case.giver
+            .publisher(&id, &key, &Quality::BLOCKING, *reliable)?;
         case.matched(&id)?;
         ids.push(id);
     }
@@ -349,12 +342,7 @@ pub fn slow_subscriber(case: &mut Case<'_>) -> Result<String, Failure> {
 
 pub fn write_filter(case: &mut Case<'_>) -> Result<String, Failure> {
     let (id, key) = (case.id("samples"), case.key("k"));
-    // Zenoh drops for a while after it was congested, also where it is not any more.
-    let quality = Quality {
-        block: true,
-        ..Quality::default()
-    };
-    case.giver.publisher(&id, &key, &quality, true)?;
+    case.giver.publisher(&id, &key, &Quality::BLOCKING, true)?;
     same(case.giver.matching(&id)?, false)?;
     case.giver.put(&id, b"unheard", &With::default())?;
     // It has gone by when what the giver says after it has arrived.
@@ -371,7 +359,7 @@ pub fn write_filter(case: &mut Case<'_>) -> Result<String, Failure> {
 }
 
 pub fn undeclared_subscriber(case: &mut Case<'_>) -> Result<String, Failure> {
-    let id = case.joined(&Quality::default(), true)?;
+    let id = case.joined(&Quality::BLOCKING, true)?;
     let other = case.id("other");
     case.taker.subscribe(&other, &case.key("*"))?;
     case.put(&id, b"for both", &With::default())?;

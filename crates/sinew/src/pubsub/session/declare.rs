@@ -128,8 +128,9 @@ impl<T: Tables, X: Tx + ?Sized> Teller<'_, T, X> {
         T::LISTENS && publisher.options.filter && self.routed
     }
 
-    /// Takes back those entries that have ended. Their keys are kept where there is room, because what
-    /// is on its way may name them, and be for others too.
+    /// Takes back those entries that have ended. Where there is room their keys stay for a while, known
+    /// to both sides at first and then here only: the peer may name one until it has heard that it is
+    /// gone, and what it names it for can be for others too.
     fn withdrawals<K: AsRef<str>>(
         &mut self,
         entries: &mut [Option<Entry<K>>],
@@ -138,7 +139,10 @@ impl<T: Tables, X: Tx + ?Sized> Teller<'_, T, X> {
         for slot in entries {
             let Some(entry) = slot else { continue };
             let id = entry.number;
-            let stays = match entry.owes {
+            let has_key = !entry.parts().0.is_empty();
+            let stays = has_key && self.keeps && has_room;
+            let mut rests = stays && !self.ages;
+            match entry.owes {
                 Owes::Withdrawal => {
                     match Self::kind(entry) {
                         Some(kind) => {
@@ -155,23 +159,19 @@ impl<T: Tables, X: Tx + ?Sized> Teller<'_, T, X> {
                         None => {}
                     }
                     entry.owes = Owes::Gone;
-                    true
+                    rests = stays;
                 }
-                Owes::Gone => {
-                    if self.ages {
-                        entry.owes = Owes::Stale;
-                    }
-                    true
-                }
-                Owes::Stale => !self.ages,
+                Owes::Gone | Owes::Stale => {}
                 _ => continue,
-            };
-            if !entry.parts().0.is_empty() {
-                if stays && self.keeps && has_room {
-                    self.kept = true;
-                    continue;
-                }
+            }
+            if !rests && has_key && entry.owes == Owes::Gone {
                 self.declare(None, Declaration::NoKey { id })?;
+                entry.owes = Owes::Stale;
+                rests = stays;
+            }
+            if rests {
+                self.kept = true;
+                continue;
             }
             *slot = None;
             *self.withdrawn = self.withdrawn.wrapping_add(1);
@@ -220,6 +220,13 @@ impl<T: Tables> Session<T> {
         }
         for entries in all.own() {
             teller.withdrawals(entries)?;
+        }
+        if T::SUBSCRIBES {
+            let id = self.known.stranger;
+            if id != 0 && all.tables().own_key(id).is_none() {
+                teller.declare(None, Declaration::NoKey { id })?;
+            }
+            self.known.stranger = 0;
         }
         if T::LISTENS {
             let rows = all.foreign.len();

@@ -127,12 +127,17 @@ impl<'t, K: AsRef<str>> Shared<'t, K> {
             let len = self.foreign.get(index)?.as_ref()?.len;
             return Some(text(self.keys, self.foreign.len(), index, len));
         }
-        let entries = match own::sort_of(key.scope) {
+        self.own_key(key.scope)
+    }
+
+    /// What a number stands for that was declared here.
+    pub(super) fn own_key(self, number: u16) -> Option<&'t str> {
+        let entries = match own::sort_of(number) {
             Sort::Publisher => self.publishers,
             Sort::Subscriber => self.subscribers,
             Sort::Queryable => self.queryables,
         };
-        Some(own::find(entries, key.scope)?.parts().0)
+        Some(own::find(entries, number)?.parts().0)
     }
 
     /// The whole key of a message: it borrows from the message or from the tables, or is put

@@ -147,19 +147,22 @@ enum Phase {
     Open,
 }
 
-/// What is known of who subscribes.
+/// What is known of the peer's view.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     /// The peer has said all, unasked, as peers do.
     told: bool,
     /// It said more than there was room for, so nobody can be taken for not interested.
     overflowed: bool,
+    /// A number of this side that it has used, and that stands for no key any more; 0: none.
+    stranger: u16,
 }
 
 impl Known {
     const NOTHING: Known = Known {
         told: false,
         overflowed: false,
+        stranger: 0,
     };
 }
 

@@ -20,7 +20,7 @@ pub(super) enum Owes {
     Withdrawal,
     /// That its key is gone, later: what the peer sent before it heard may still name it.
     Gone,
-    /// The same, now for some time.
+    /// Nothing; the peer may not have heard yet that the key is gone.
     Stale,
 }
 

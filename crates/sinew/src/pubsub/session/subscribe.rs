@@ -97,6 +97,11 @@ impl<'s, T: Tables> Cx<'s, T> {
     pub(super) fn push(self, push: Push<'s>) -> Step<'s> {
         let (tables, scratch, _) = self.all.share();
         let Some(key) = tables.resolve(&push.key, scratch, self.stats) else {
+            // The peer has not heard that a key is gone, which on links that lose can be so for ever.
+            if !push.key.of_sender {
+                self.known.stranger = push.key.scope;
+                *self.owed = true;
+            }
             return self.place.next();
         };
         let Ok(found) = matching(tables.subscribers, self.place.entity(), key, false) else {
