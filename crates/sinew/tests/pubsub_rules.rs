@@ -453,8 +453,13 @@ fn message_is_counted_once_however_many_steps_it_takes() {
     hand.frame(|w| put("a", b"on").encode(w));
     assert_eq!(hand.node.take().len(), 3);
     assert_eq!(hand.node.session.stats().messages, 1);
-    // The end of a query that nobody serves waits for a place.
+    // The end of a query that nobody serves waits for a place, where as many are remembered as there is
+    // room for.
     hand.node.tx.room = 0;
+    for id in 10..14 {
+        hand.frame(|w| request(id, "b").encode(w));
+    }
+    assert_eq!(hand.node.session.stats().messages, 5);
     let packet = hand.framed(true, |w| request(1, "b").encode(w));
     for _ in 0..3 {
         hand.give(&packet);
@@ -462,7 +467,59 @@ fn message_is_counted_once_however_many_steps_it_takes() {
     }
     hand.node.tx.room = 9;
     hand.turn();
-    assert_eq!(hand.node.session.stats().messages, 2);
+    assert_eq!(hand.node.session.stats().messages, 6);
+}
+
+#[test]
+fn what_arrives_behind_queries_that_nobody_serves_is_taken_in_while_the_link_is_full() {
+    let mut hand = asking();
+    let sub = hand.node.session.subscriber("a".into()).unwrap();
+    hand.turn();
+    hand.sent();
+    hand.node.tx.room = 0;
+    for id in 0..4 {
+        hand.frame(|w| request(id, "b").encode(w));
+    }
+    hand.frame(|w| put("a", b"on").encode(w));
+    assert_eq!(hand.node.take(), [sample(sub, "a", b"on")]);
+    hand.node.tx.room = 9;
+    hand.turn();
+    let ends: Vec<u8> = hand.said().concat();
+    let expected = (0..4).map(|id| {
+        let qos = request(id, "b").qos;
+        bytes(|w| ResponseFinal { id, qos }.encode(w))
+    });
+    assert_eq!(ends, expected.collect::<Vec<_>>().concat());
+}
+
+#[test]
+fn what_follows_a_message_that_was_given_up_arrives_at_a_peer_without_marks() {
+    let old = Offer { patch: 0, ..PEER };
+    let mut giver = Hand::asking(config(), All::new(), 64, old);
+    let options = PublisherOptions {
+        qos: Qos::DEFAULT.with_blocking(true),
+        ..PublisherOptions::DEFAULT
+    };
+    let lamp = giver.node.session.publisher("a".into(), options).unwrap();
+    giver.turn();
+    let mut sent = giver.sent();
+    let number = Reader::new(&sent[0][1..]).vle32();
+    giver.node.tx.room = 3;
+    let (session, tx) = (&mut giver.node.session, &mut giver.node.tx);
+    assert_eq!(session.put(tx, lamp, &[1; 500], NOW), Err(PutError::Cut));
+    tx.room = 1000;
+    session.abandon();
+    assert!(session.put(tx, lamp, &[2; 500], NOW).is_ok());
+    giver.turn();
+    sent.append(&mut giver.sent());
+    let offer = Offer { sn: number, ..old };
+    let mut taker = Hand::asking(config(), All::new(), 1024, offer);
+    let sub = taker.node.session.subscriber("a".into()).unwrap();
+    for packet in sent {
+        taker.give(&packet);
+    }
+    assert_eq!(taker.node.take(), [sample(sub, "a", &[2; 500])]);
+    assert_eq!(taker.node.session.stats().fragments_lost, 1);
 }
 
 #[test]

@@ -169,7 +169,7 @@ impl<T: Tables> Session<T> {
             .send(tx, &self.agreed, how, now, &mut |w| response.encode(w))?)
     }
 
-    /// Ends the answer of one queryable.
+    /// Ends the answer of one queryable: once for each that was asked, since only their number is kept.
     pub fn finish<X: Tx + ?Sized>(
         &mut self,
         tx: &mut X,
@@ -312,14 +312,24 @@ impl<'s, T: Tables> Cx<'s, T> {
         }
         // Nobody here answers it, or there is no room for it: its asker shall not wait.
         let end = ResponseFinal { id, qos };
-        if self
+        let (how, now) = (How::CONTROL, self.now);
+        let sent = self
             .out
-            .send(tx, self.agreed, How::CONTROL, self.now, &mut |w| {
-                end.encode(w)
-            })
-            .is_err()
-        {
-            return Step::Full;
+            .send(tx, self.agreed, how, now, &mut |w| end.encode(w));
+        if sent.is_err() {
+            // It is said later, where there is room to remember it: two sides that wait for a place to
+            // say it, and read nothing meanwhile, would wait for each other.
+            let free = requests.iter_mut().find(|slot| slot.is_none());
+            let Some(slot) = free.filter(|_| open.is_none()) else {
+                return Step::Full;
+            };
+            *slot = Some(Request {
+                id,
+                qos,
+                open: 0,
+                deadline: now,
+            });
+            *self.expires = now;
         }
         if found.is_some() {
             count(&mut self.stats.queries_refused);

@@ -366,21 +366,31 @@ impl<T: Tables> Out<T> {
         let Some(cut) = self.cut.filter(|cut| cut.given_up && T::ASSEMBLES) else {
             return Ok(());
         };
-        // Without marks, a number that is left out makes the peer discard what it has.
+        self.commit(tx, agreed, now)?;
+        let place = tx.place(agreed.limit)?;
+        let mut writer = Writer::new(place);
+        let fragment = self.fragment(cut.channel);
         if agreed.patch > 0 {
-            self.commit(tx, agreed, now)?;
-            let place = tx.place(agreed.limit)?;
-            let mut writer = Writer::new(place);
             transport::Fragment {
                 drop: true,
-                ..self.fragment(cut.channel)
+                ..fragment
             }
             .encode_head(&mut writer);
-            let len = writer.finish().ok_or(Refused::TooLarge)?;
-            tx.commit(len)?;
-            tx.flush();
-            self.left = now;
+        } else {
+            // Without marks, a number that is left out makes the peer discard what it has, and an empty
+            // frame says that what follows is no part of it.
+            self.advance(cut.channel, agreed);
+            transport::Frame {
+                reliable: fragment.reliable,
+                sn: self.next(cut.channel),
+                priority: fragment.priority,
+            }
+            .encode(&mut writer);
         }
+        let len = writer.finish().ok_or(Refused::TooLarge)?;
+        tx.commit(len)?;
+        tx.flush();
+        self.left = now;
         self.advance(cut.channel, agreed);
         self.cut = None;
         Ok(())
