@@ -23,7 +23,8 @@ mod shm;
 
 use failure::Failure;
 
-/// Typed calls between the processors of a machine, and to anything that speaks pw_rpc.
+/// Typed calls, publish and subscribe between the processors of a machine, and with anything that
+/// speaks pw_rpc or Zenoh.
 #[derive(Debug, Parser)]
 #[command(version, arg_required_else_help = true, after_help = EXIT_CODES)]
 struct Cli {
@@ -42,6 +43,7 @@ enum Command {
     Pub(pubsub::publish::Args),
     Sub(pubsub::subscribe::Args),
     Get(pubsub::get::Args),
+    Reply(pubsub::reply::Args),
     Gen(generate::Args),
     Demo(demo::Args),
     Shm(shm::Args),
@@ -66,6 +68,7 @@ fn main() -> ExitCode {
         Command::Pub(args) => pubsub::publish::run(args),
         Command::Sub(args) => pubsub::subscribe::run(args),
         Command::Get(args) => pubsub::get::run(args),
+        Command::Reply(args) => pubsub::reply::run(args),
         Command::Gen(args) => generate::run(args),
         Command::Demo(args) => demo::run(args),
         Command::Shm(args) => shm::run(args),

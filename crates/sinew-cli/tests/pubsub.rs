@@ -1,9 +1,9 @@
-//! `sinew pub`, `sinew sub` and `sinew get` between processes, and with nodes of this one.
+//! `sinew pub`, `sub`, `get` and `reply` between processes, and with nodes of this one.
 
 mod support;
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, UdpSocket};
+use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::process::{Child, ChildStderr, ChildStdout, Output, Stdio};
 use std::sync::mpsc::channel;
 use std::thread::{self, sleep};
@@ -184,6 +184,242 @@ fn a_publisher_can_wait_for_subscribers_as_well() {
             "{place}: {err}"
         );
     }
+}
+
+/// Carries bytes between one peer and `at`; of the packets from there those behind the handshake come
+/// later by this, or never.
+fn late(at: &str, by: Option<Duration>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let here = listener.local_addr().unwrap();
+    let there = at.strip_prefix("tcp:").unwrap().to_string();
+    thread::spawn(move || {
+        let (mut near, _) = listener.accept().unwrap();
+        let mut far = TcpStream::connect(there).unwrap();
+        let (mut from, mut to) = (near.try_clone().unwrap(), far.try_clone().unwrap());
+        thread::spawn(move || {
+            let _ = std::io::copy(&mut from, &mut to);
+            let _ = to.shutdown(Shutdown::Write);
+        });
+        let mut packet = Vec::new();
+        for number in 0.. {
+            let mut len = [0; 2];
+            if far.read_exact(&mut len).is_err() {
+                break;
+            }
+            packet.resize(u16::from_le_bytes(len).into(), 0);
+            far.read_exact(&mut packet).unwrap();
+            match by {
+                None if number >= 2 => continue,
+                Some(by) if number == 2 => sleep(by),
+                _ => {}
+            }
+            near.write_all(&len).unwrap();
+            near.write_all(&packet).unwrap();
+        }
+        let _ = near.shutdown(Shutdown::Both);
+    });
+    format!("tcp:{here}")
+}
+
+#[test]
+fn a_peer_publishes_when_the_other_one_has_said_who_subscribes() {
+    for (key, by, became, code) in [
+        ("demo/lamp", Some(500), "1 sample: 1 heard\n", 0),
+        ("demo/other", Some(500), "1 sample: 1 unheard\n", 5),
+        ("demo/lamp", None, "1 sample: 1 sent\n", 0),
+    ] {
+        let (_sub, at) = Tool::listening(&["sub", "demo/lamp", "--listen", "tcp:127.0.0.1:0"]);
+        let at = late(&at, by.map(Duration::from_millis));
+        let output = run(&["pub", key, "on", "--connect", &at, "--peer"]);
+        assert_eq!(String::from_utf8_lossy(&output.stdout), became, "{key}");
+        assert_eq!(output.status.code(), Some(code), "{}", complaint(&output));
+    }
+}
+
+#[test]
+fn who_connects_can_wait_for_the_other_side() {
+    for place in places("early") {
+        // A port that was free a moment ago, or the path.
+        let place = match place.strip_suffix(":0") {
+            Some(host) => {
+                let port = TcpListener::bind("127.0.0.1:0").unwrap();
+                format!("{host}:{}", port.local_addr().unwrap().port())
+            }
+            None => place,
+        };
+        let mut publisher =
+            Tool::start(&["pub", "a", "-5", "--peer", "--connect", &place, "--wait"]);
+        let note = publisher.note();
+        let waits = format!("waiting for {place}");
+        assert!(note.starts_with(&waits) && note.contains(": no"), "{note}");
+        let (sub, _) = Tool::listening(&["sub", "a", "--listen", &place, "--count", "1"]);
+        let (code, out, err) = publisher.end();
+        assert_eq!((code, &*out), (Some(0), "1 sample: 1 heard\n"), "{err}");
+        assert!(
+            err.contains(": peer ") && err.ends_with(" is there"),
+            "{err}"
+        );
+        let (_, out, _) = sub.end();
+        assert_eq!(out, "a: -5\n", "{place}");
+    }
+}
+
+#[test]
+fn who_waits_for_the_other_side_gives_up_in_time_and_at_ctrl_c() {
+    let at = &format!("unix:{}", socket("never"));
+    for command in [
+        &["sub", "a"][..],
+        &["pub", "a", "1"],
+        &["get", "a"],
+        &["reply", "a", "1"],
+    ] {
+        let output = run(&[command, &["--connect", at, "--wait=300ms"]].concat());
+        let text = complaint(&output);
+        assert!(
+            text.contains(&format!("waiting for {at}: no server")),
+            "{text}"
+        );
+        assert!(text.contains("cannot reach"), "{text}");
+        assert_eq!(output.status.code(), Some(69), "{text}");
+        if command[0] == "get" {
+            continue;
+        }
+        let mut tool = Tool::start(&[command, &["--connect", at, "--wait"]].concat());
+        assert!(tool.note().starts_with("waiting for"));
+        let (code, _, err) = tool.stop();
+        let interrupted = if command[0] == "pub" { 1 } else { 0 };
+        assert_eq!(code, Some(interrupted), "{err}");
+    }
+}
+
+#[test]
+fn a_queryable_answers_another_process_on_every_link_with_all_that_belongs_to_it() {
+    for place in places("replies") {
+        let (replies, at) = Tool::listening(&[
+            "reply",
+            "demo/lamp",
+            "-1",
+            "on",
+            "--listen",
+            &place,
+            "--encoding",
+            "text/plain",
+            "--attachment",
+            "why",
+            "--json",
+            "--count",
+            "2",
+        ]);
+        let asked = run(&[
+            "get",
+            "demo/*?a=1;b",
+            "--payload",
+            "{}",
+            "--encoding",
+            "application/json",
+            "--attachment",
+            "me",
+            "--consolidation",
+            "none",
+            "-v",
+            "--connect",
+            &at,
+        ]);
+        let details = "text/plain, attachment why, data, reliable";
+        assert_eq!(
+            answer(&asked),
+            format!("demo/lamp: -1\n  2 bytes, {details}\ndemo/lamp: on\n  2 bytes, {details}\n"),
+            "{place}"
+        );
+        let asked = run(&["get", "demo/lamp", "--peer", "--connect", &at]);
+        assert_eq!(answer(&asked), "demo/lamp: on\n", "{place}");
+        let (code, out, err) = replies.end();
+        assert_eq!(code, Some(0), "{place}: {err}");
+        assert!(err.contains("2 questions"), "{place}: {err}");
+        let lines: Vec<Value> = out
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        assert_eq!(
+            lines,
+            [
+                serde_json::json!({
+                    "key": "demo/*", "parameters": "a=1;b", "payload": "{}",
+                    "encoding": "application/json", "attachment": "me",
+                }),
+                serde_json::json!({"key": "demo/lamp", "parameters": ""}),
+            ],
+            "{place}"
+        );
+    }
+}
+
+#[test]
+fn a_queryable_with_wildcards_answers_about_the_key_that_was_asked_for() {
+    let (mut replies, at) = Tool::listening(&[
+        "reply",
+        "demo/*",
+        "1",
+        "2",
+        "--listen",
+        "tcp:127.0.0.1:0",
+        "-v",
+    ]);
+    let get = |key: &str, args: &[&str]| run(&[&["get", key, "--connect", &at], args].concat());
+    assert_eq!(
+        answer(&get("demo/a?x", &["--payload", "-7"])),
+        "demo/a: 2\n"
+    );
+    assert_eq!(
+        [replies.line(), replies.line()],
+        ["demo/a?x: -7", "  2 bytes, zenoh/bytes"]
+    );
+    let output = get("demo/**", &[]);
+    let text = complaint(&output);
+    let said = text.matches("error: ask for one key, without wildcards");
+    assert_eq!(said.count(), 1, "{text}");
+    assert_eq!(output.status.code(), Some(2));
+    // It does not claim to know all.
+    assert_eq!(
+        get("demo/a", &["--target", "all-complete"]).status.code(),
+        Some(5)
+    );
+    let mut note = replies.note();
+    assert!(
+        note.starts_with("client ") && note.ends_with(" connected"),
+        "{note}"
+    );
+    while !note.ends_with(" disconnected: the peer closed it") {
+        note = replies.note();
+    }
+    let (code, _, err) = replies.stop();
+    assert_eq!(code, Some(0), "{err}");
+    assert!(err.contains("2 questions"), "{err}");
+}
+
+#[test]
+fn a_queryable_can_say_that_it_knows_all_or_that_there_is_no_answer() {
+    let args = [
+        "--complete",
+        "--error",
+        "--listen",
+        "tcp:127.0.0.1:0",
+        "--count",
+        "1",
+    ];
+    let (replies, at) = Tool::listening(&[&["reply", "demo/*", "not today"], &args[..]].concat());
+    let output = run(&[
+        "get",
+        "demo/a",
+        "--target",
+        "all-complete",
+        "--connect",
+        &at,
+    ]);
+    let text = complaint(&output);
+    assert!(text.contains("error: not today"), "{text}");
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(replies.end().0, Some(0));
 }
 
 #[test]
@@ -591,12 +827,15 @@ fn questions_without_an_answer_say_why() {
         (
             &["demo/a?none"][..],
             5,
-            ["nobody answers for demo/a", "start the queryable"],
+            [
+                "nobody answered for demo/a",
+                "has nothing to say, or has ended",
+            ],
         ),
         (
             &["other"],
             5,
-            ["nobody answers for other", "compare the keys"],
+            ["nobody answered for other", "compare the keys"],
         ),
         (
             &["demo/a?error"],
@@ -674,12 +913,17 @@ fn who_is_no_router_is_told_from_nobody() {
         (
             format!("unix:{}", socket("nobody")),
             "no server listens there",
-            nobody,
+            "start the other side first, with --listen",
         ),
         (
             format!("shm:{}", socket("nobody")),
             "no server listens there",
-            nobody,
+            "--wait waits for it",
+        ),
+        (
+            "serial:/dev/no-such-line".into(),
+            "there is no such device",
+            "check the cable and the path",
         ),
         (
             "unix:/etc/passwd".into(),
@@ -736,9 +980,10 @@ fn what_is_too_large_and_what_nobody_takes_is_said() {
     let output = run(&["pub", "a", "--size", "70000000", "--connect", &at]);
     let text = complaint(&output);
     assert!(
-        text.contains("a sample of 70,000,000 bytes is too large"),
+        text.contains("a value of 70,000,000 bytes is too large"),
         "{text}"
     );
+    assert!(text.contains("at most 64 MiB here"), "{text}");
     assert_eq!(output.status.code(), Some(11));
     let output = run(&["pub", "b", "1", "--wait-subscriber=200ms", "--connect", &at]);
     let text = complaint(&output);

@@ -198,11 +198,16 @@ pub enum EndpointError {
 impl fmt::Display for EndpointError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            EndpointError::Kind(text) => write!(
-                f,
-                "`{text}` is no endpoint: write tcp:HOST:PORT, udp:HOST:PORT, unix:PATH, \
-                 serial:PATH, shm:PATH, exec:COMMAND or stdio:"
-            ),
+            EndpointError::Kind(text) => match of_zenoh(text) {
+                Some((kind, rest)) => {
+                    write!(f, "`{text}` is how Zenoh writes it: write {kind}:{rest}")
+                }
+                None => write!(
+                    f,
+                    "`{text}` is no endpoint: write tcp:HOST:PORT, udp:HOST:PORT, unix:PATH, \
+                     serial:PATH, shm:PATH, exec:COMMAND or stdio:"
+                ),
+            },
             EndpointError::HostPort(text) => write!(
                 f,
                 "`{text}` is not HOST:PORT with a port from 0 to 65535; an IPv6 address stands \
@@ -255,6 +260,17 @@ impl fmt::Display for EndpointError {
             ),
         }
     }
+}
+
+/// The kind and the rest of an endpoint as Zenoh writes it.
+fn of_zenoh(text: &str) -> Option<(&'static str, &str)> {
+    let kinds = [
+        ("tcp/", "tcp"),
+        ("udp/", "udp"),
+        ("unixsock-stream/", "unix"),
+    ];
+    let mut known = kinds.into_iter();
+    known.find_map(|(theirs, ours)| Some((ours, text.strip_prefix(theirs)?)))
 }
 
 /// As [`fmt::Display`]: a program that returns the error from `main` then shows its cause and

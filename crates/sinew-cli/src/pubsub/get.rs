@@ -10,7 +10,7 @@ use sinew::rpc::Status;
 use sinew_io::pubsub::{Answer, Options};
 
 use super::place::Connect;
-use super::{key, show, time};
+use super::{Interrupt, encoding, key, show, time};
 use crate::failure::Failure;
 use crate::output;
 
@@ -27,13 +27,13 @@ pub struct Args {
     #[command(flatten)]
     connect: Connect,
     /// A value that goes with the question
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_negative_numbers = true)]
     payload: Option<String>,
     /// What the payload is: text/plain, application/json;SCHEMA, or words of your own
-    #[arg(long, requires = "payload")]
+    #[arg(long, requires = "payload", value_parser = encoding)]
     encoding: Option<String>,
     /// A text that goes with the question
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_negative_numbers = true)]
     attachment: Option<String>,
     /// Of whom: the nearest that knows all or else everybody, everybody, or all that know all
     #[arg(long, value_enum, default_value = "best")]
@@ -73,7 +73,11 @@ enum Consolidation {
 }
 
 pub fn run(args: Args) -> Result<(), Failure> {
-    let mut nodes = args.connect.open(Options::client(), Box::new(|_| Ok(())))?;
+    // Ctrl-C ends the whole process: there is nothing to be told of.
+    let interrupt = Interrupt::default();
+    let options = Options::client();
+    let nodes = args.connect.open(options, &interrupt, Box::new(|_| Ok(())));
+    let mut nodes = nodes?;
     let ask = args.ask();
     let started = Instant::now();
     let asked = nodes.all().first().map(|party| party.node.ask(&ask));
@@ -167,13 +171,16 @@ impl Args {
         match (samples, errors) {
             (0, 0) => Err(Failure::outcome(
                 Status::NOT_FOUND,
-                format!("nobody answers for {key}"),
+                format!("nobody answered for {key}"),
                 match self.target {
                     Target::AllComplete => {
                         "start the queryable, compare the keys, or ask those as well that do not \
                          know all: --target all"
                     }
-                    _ => "start the queryable, or compare the keys",
+                    _ => {
+                        "start the queryable, or compare the keys; if it runs, it has nothing to say, \
+                         or has ended meanwhile"
+                    }
                 },
             )),
             (0, _) => Err(Failure::outcome(

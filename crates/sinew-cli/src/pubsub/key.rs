@@ -2,8 +2,19 @@
 
 use sinew::pubsub::keyexpr::{KeyExpr, KeyExprError, canonize};
 
+use crate::output::thousands;
+
+/// The longest one that the wire carries.
+const LONGEST: usize = u16::MAX as usize;
+
 /// Checks one.
 pub fn parse(text: &str) -> Result<String, String> {
+    if text.len() > LONGEST {
+        let (long, longest) = (thousands(text.len() as u64), thousands(LONGEST as u64));
+        return Err(format!(
+            "it has {long} bytes, a key has {longest} at most: write it shorter"
+        ));
+    }
     match KeyExpr::new(text) {
         Ok(_) => Ok(text.into()),
         Err(error) => Err(match better(text) {
@@ -64,6 +75,10 @@ mod tests {
             ("a#b", "# or ?"),
             ("a$b", "$*"),
             ("a*", "$*"),
+            (
+                &"a".repeat(65_536),
+                "it has 65,536 bytes, a key has 65,535 at most",
+            ),
         ] {
             let said = parse(text).unwrap_err();
             assert!(said.contains(word), "{text}: {said}");

@@ -6,14 +6,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use sinew::pubsub::codec::WhatAmI;
-use sinew::pubsub::session::{Closed, Peer, Stats};
+use sinew::pubsub::codec::{Body, WhatAmI};
+use sinew::pubsub::session::{Closed, Peer, Put, PutError, Stats};
 use sinew_io::Endpoint;
 use sinew_io::apart::{self, Apart};
 use sinew_io::endpoint::{Address, EndpointError, Use};
 use sinew_io::open::ConnectError;
-use sinew_io::pubsub::{self, Node, Options, Status, Trouble};
+use sinew_io::pubsub::{self, Node, Options, Publisher, Status, Trouble};
 
+use super::{Interrupt, time};
 use crate::connection::{explain, other_file};
 use crate::failure::Failure;
 use crate::{output, serve};
@@ -28,6 +29,9 @@ pub struct Connect {
     /// Connect as a peer, and not as a client
     #[arg(long)]
     peer: bool,
+    /// Wait for the other side where it is not up yet: until Ctrl-C, or TIME
+    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, value_parser = time)]
+    wait: Option<Option<Duration>>,
 }
 
 /// The other side, which may also come by itself.
@@ -36,7 +40,8 @@ pub struct Meet {
     #[command(flatten)]
     connect: Connect,
     /// Wait here for peers instead, any number of them
-    #[arg(long, value_name = "ENDPOINT", value_parser = batches, conflicts_with = "connect")]
+    #[arg(long, value_name = "ENDPOINT", value_parser = batches,
+          conflicts_with_all = ["connect", "wait"])]
     listen: Option<Endpoint>,
 }
 
@@ -48,6 +53,11 @@ fn batches(text: &str) -> Result<Endpoint, EndpointError> {
 const PATIENCE: Duration = sinew_io::open::CONNECT_TIMEOUT;
 /// Before the second attempt to connect: long enough for the failure of the first to be seen.
 const PAUSE: Duration = Duration::from_millis(200);
+/// Between later ones: short enough for whoever looks on.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// How long a peer may take to say who subscribes there. What was lost on the way is said again after a
+/// quarter of a lease.
+const TELLING: Duration = Duration::from_secs(3);
 /// How often the state of a session is looked at.
 pub const TICK: Duration = Duration::from_millis(50);
 
@@ -70,6 +80,20 @@ pub struct Party<H> {
     pub node: Node,
     pub has: H,
     seen: Status,
+    /// This side is a peer.
+    is_peer: bool,
+    telling: Telling,
+}
+
+/// Whether the other side has said who subscribes there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Telling {
+    /// There has been no session.
+    Not,
+    /// Not yet, in the session that began about here.
+    Since(Instant),
+    /// It has, or does not say so unasked.
+    Done,
 }
 
 /// Links of those who come.
@@ -85,8 +109,13 @@ impl Drop for Comers {
 }
 
 impl Connect {
-    /// The one node, when its session is open.
-    pub fn open<H>(&self, options: Options, make: Make<H>) -> Result<Nodes<H>, Failure> {
+    /// The one node, when its session is open, or Ctrl-C was pressed.
+    pub fn open<H>(
+        &self,
+        options: Options,
+        interrupt: &Interrupt,
+        make: Make<H>,
+    ) -> Result<Nodes<H>, Failure> {
         let options = Options {
             whatami: if self.peer {
                 WhatAmI::Peer
@@ -99,10 +128,42 @@ impl Connect {
         let node = pubsub::open(&nodes.at, nodes.options.clone());
         // Before the session, so that it begins with what is declared.
         let has = (nodes.make)(&node)?;
-        wait_open(&node, &nodes.at)?;
-        let seen = node.status();
-        nodes.all.push(Party { node, has, seen });
+        self.wait_open(&node, interrupt)?;
+        nodes.enter(node, has);
         Ok(nodes)
+    }
+
+    /// Waits for the first session: with --wait also for one that does not come about at once.
+    fn wait_open(&self, node: &Node, interrupt: &Interrupt) -> Result<(), Failure> {
+        let at = &self.connect;
+        let patience = self
+            .wait
+            .map_or(PATIENCE, |wait| wait.unwrap_or(Duration::MAX));
+        let started = Instant::now();
+        let mut known = None;
+        while node.wait_open(TICK).is_err() && !interrupt.is_set() {
+            let status = node.status();
+            let fails = status.failures > 0;
+            if started.elapsed() > patience || fails && self.wait.is_none() {
+                let (cause, help) = why_not(at, &status);
+                return Err(Failure::NoConnection {
+                    endpoint: at.address.to_string(),
+                    cause,
+                    help,
+                });
+            }
+            if fails {
+                let cause = Some(why_not(at, &status).0);
+                if let Some(cause) = cause.as_ref().filter(|_| cause != known) {
+                    output::note(&format!("waiting for {at}: {cause}"));
+                }
+                known = cause;
+            }
+        }
+        if let Some(peer) = node.peer().filter(|_| known.is_some()) {
+            output::note(&format!("{at}: {} is there", name(&peer)));
+        }
+        Ok(())
     }
 }
 
@@ -114,9 +175,14 @@ impl Meet {
     }
 
     /// The one node, when its session is open, or a listener that has nobody yet.
-    pub fn open<H>(&self, options: Options, make: Make<H>) -> Result<Nodes<H>, Failure> {
+    pub fn open<H>(
+        &self,
+        options: Options,
+        interrupt: &Interrupt,
+        make: Make<H>,
+    ) -> Result<Nodes<H>, Failure> {
         match &self.listen {
-            None => self.connect.open(options, make),
+            None => self.connect.open(options, interrupt, make),
             Some(at) => listen(at, options, make),
         }
     }
@@ -147,6 +213,7 @@ fn listen<H>(at: &Endpoint, options: Options, make: Make<H>) -> Result<Nodes<H>,
 impl<H> Nodes<H> {
     fn new(at: &Endpoint, mut options: Options, make: Make<H>) -> Nodes<H> {
         options.backoff.min = PAUSE;
+        options.backoff.max = LONGEST_PAUSE;
         Nodes {
             at: at.clone(),
             options,
@@ -172,6 +239,21 @@ impl<H> Nodes<H> {
         &mut self.all
     }
 
+    fn enter(&mut self, node: Node, has: H) {
+        // With a session, one that connects has been told of already.
+        let seen = match &self.comers {
+            None => node.status(),
+            Some(_) => Status::default(),
+        };
+        self.all.push(Party {
+            node,
+            has,
+            seen,
+            is_peer: self.options.whatami == WhatAmI::Peer,
+            telling: Telling::Not,
+        });
+    }
+
     /// Takes up those who came, lets go who has left, and says on standard error what has changed.
     pub fn look(&mut self) -> Result<(), Failure> {
         while let Some(comers) = &self.comers {
@@ -181,8 +263,7 @@ impl<H> Nodes<H> {
                     // Declared before there is a session, so that its first sample is not missed.
                     let has = (self.make)(&node)?;
                     node.keep_up(driver);
-                    let seen = Status::default();
-                    self.all.push(Party { node, has, seen });
+                    self.enter(node, has);
                 }
                 Err(TryRecvError::Empty) => break,
                 Err(TryRecvError::Disconnected) => {
@@ -254,28 +335,64 @@ fn add(sum: &mut Stats, stats: &Stats) {
 }
 
 impl<H> Party<H> {
+    /// Who is there, or was there last.
+    pub fn who(&self) -> Option<String> {
+        self.node.status().peer.as_ref().map(name)
+    }
+
     /// Says what has changed.
     fn notice(&mut self, at: &Endpoint, comes: bool) {
         let now = self.node.status();
-        if now.opened != self.seen.opened && now.failures == 0 {
-            let who = self
-                .node
-                .peer()
-                .map_or("somebody".into(), |peer| name(&peer));
+        let who = now.peer.as_ref().map(name);
+        if now.opened != self.seen.opened {
+            self.telling = Telling::Not;
+            let who = who.as_deref().unwrap_or("somebody");
             output::note(&match comes {
-                true => format!("{who} is there"),
+                true => format!("{who} connected"),
                 false => format!("{at}: {who} is there again"),
             });
         }
         if now.failures > 0 && self.seen.failures == 0 {
             let why = now.trouble.as_ref();
             let why = why.map_or(String::new(), |it| format!(": {}", self::why(at, it)));
-            match comes {
-                true => output::note(&format!("a peer has gone{why}")),
-                false => output::note(&format!("{at} is lost{why}; trying again")),
-            }
+            output::note(&match (comes, who) {
+                (true, Some(who)) => format!("{who} disconnected{why}"),
+                (true, None) => format!("somebody connected, and opened no session{why}"),
+                (false, _) => format!("{at} is lost{why}; trying again"),
+            });
         }
         self.seen = now;
+    }
+}
+
+impl Party<Publisher> {
+    /// Publishes, as soon as it is known who subscribes there: peers say so unasked.
+    /// [`PutError::NotOpen`] until then, too.
+    pub fn publish(&mut self, body: &Body<'_>) -> Result<Put, PutError> {
+        if self.telling != Telling::Done {
+            self.telling = self.told()?;
+        }
+        let put = match self.telling {
+            Telling::Done => self.has.publish(body),
+            _ => return Err(PutError::NotOpen),
+        };
+        if put == Err(PutError::NotOpen) {
+            self.telling = Telling::Not;
+        }
+        put
+    }
+
+    fn told(&self) -> Result<Telling, PutError> {
+        let peer = self.node.peer().ok_or(PutError::NotOpen)?;
+        let tells = self.is_peer && peer.whatami == WhatAmI::Peer;
+        if !tells || self.has.is_heard().is_some() {
+            return Ok(Telling::Done);
+        }
+        Ok(match self.telling {
+            Telling::Since(since) if since.elapsed() >= TELLING => Telling::Done,
+            Telling::Not => Telling::Since(Instant::now()),
+            telling => telling,
+        })
     }
 }
 
@@ -288,7 +405,7 @@ fn why(at: &Endpoint, trouble: &Trouble) -> String {
 }
 
 /// What it is, and its id.
-pub fn name(peer: &Peer) -> String {
+fn name(peer: &Peer) -> String {
     let role = match peer.whatami {
         WhatAmI::Router => "router",
         WhatAmI::Peer => "peer",
@@ -297,60 +414,57 @@ pub fn name(peer: &Peer) -> String {
     format!("{role} {}", peer.zid)
 }
 
-/// Waits for the first session. What does not come about at once is not waited for.
-fn wait_open(node: &Node, at: &Endpoint) -> Result<(), Failure> {
-    let started = Instant::now();
-    while node.wait_open(TICK).is_err() {
-        let status = node.status();
-        let waited = started.elapsed() > PATIENCE;
-        if status.failures > 0 || waited {
-            let (cause, help) = why_not(at, &status);
-            return Err(Failure::NoConnection {
-                endpoint: at.address.to_string(),
-                cause,
-                help,
-            });
-        }
-    }
-    Ok(())
-}
-
 /// Why there is no session, and what to do about it.
 fn why_not(at: &Endpoint, status: &Status) -> (String, String) {
     let silent = status.traffic.bytes_in == 0;
     let udp = matches!(at.address, Address::Udp(..));
+    let serial = matches!(at.address, Address::Serial(..));
     let closed = match &status.trouble {
         Some(Trouble::Link(error)) => {
             let (cause, help) = explain(at, error);
             return match **error {
-                ConnectError::NoServer(_) if other_file(at).is_none() => (cause, NO_ROUTER.into()),
+                ConnectError::NoServer(_) if other_file(at).is_none() => (cause, nobody(at, help)),
                 _ => (cause, help),
             };
         }
         Some(Trouble::Session(closed)) => *closed,
         None => Closed::Unanswered,
     };
+    let other = match serial {
+        true => OTHER_LINE,
+        false => OTHER,
+    };
     match closed {
-        Closed::Link if udp => ("nobody listens on that port".into(), NO_ROUTER.into()),
+        Closed::Link if udp => (
+            "nobody listens on that port".into(),
+            nobody(at, String::new()),
+        ),
         Closed::Link if silent => (
             "the other side hung up before there was a session".into(),
             "it may be no Zenoh node, or one that does not want this role (--peer)".into(),
         ),
+        Closed::Unanswered if silent && serial => (
+            "nothing came back".into(),
+            "start the other side of the line; compare baud= and frame= of both; --wait waits for it"
+                .into(),
+        ),
         Closed::Unanswered if silent && udp => (
             "nothing came back".into(),
-            "start a router or peer there that listens on udp, or check the address".into(),
+            "start a router or peer there that listens on udp, or check the address; --wait waits \
+             for it"
+                .into(),
         ),
         Closed::Unanswered if silent => (
             "it takes the connection, but nothing came back".into(),
             "it may be no Zenoh node, or one that frames otherwise (option frame=NAME of the endpoint)".into(),
         ),
-        Closed::Malformed => ("what came back is no message of Zenoh".into(), OTHER.into()),
+        Closed::Malformed => ("what came back is no message of Zenoh".into(), other.into()),
         Closed::Link | Closed::Unanswered => (
             format!(
                 "{} bytes came back, but no session of Zenoh",
                 status.traffic.bytes_in
             ),
-            OTHER.into(),
+            other.into(),
         ),
         other => (
             other.to_string(),
@@ -361,6 +475,22 @@ fn why_not(at: &Endpoint, status: &Status) -> (String, String) {
 
 const OTHER: &str =
     "another protocol is spoken there, or it frames otherwise (option frame=NAME of the endpoint)";
-const NO_ROUTER: &str = "start a Zenoh router there, for example `zenohd`, or give --connect \
-                         ENDPOINT; without a router, one side listens with --listen ENDPOINT and \
-                         the other connects to it";
+const OTHER_LINE: &str = "the line has another speed or framing there (options baud=N and \
+                          frame=NAME of the endpoint), or another protocol is spoken";
+
+/// What to do where nobody is there; `help`: for any program at such an endpoint.
+fn nobody(at: &Endpoint, help: String) -> String {
+    match &at.address {
+        Address::Tcp(..) | Address::Udp(..) => {
+            "start a Zenoh router there, for example `zenohd`, or give --connect ENDPOINT; without \
+             a router, one side listens with --listen ENDPOINT and the other connects to it; --wait \
+             waits for whoever is not up yet"
+                .into()
+        }
+        Address::Unix(_) | Address::Shm(_) if at.doorbell.is_none() => format!(
+            "start the other side first, with --listen {at} where it is this tool, or check the \
+             path; --wait waits for it"
+        ),
+        _ => format!("{help}; --wait waits for it"),
+    }
+}

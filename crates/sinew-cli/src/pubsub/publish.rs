@@ -1,6 +1,5 @@
 //! `sinew pub`: publishes values.
 
-use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +14,7 @@ use sinew::rpc::Status;
 use sinew_io::pubsub::{Options, Publisher};
 
 use super::place::{Meet, Nodes, TICK};
-use super::{Interrupt, key, sequence, time};
+use super::{Interrupt, encoding, key, linger, payload, sequence, time, too_large};
 use crate::failure::Failure;
 use crate::output::{self, thousands};
 
@@ -24,7 +23,8 @@ use crate::output::{self, thousands};
 /// At its end it says what became of the samples. Heard: sent, and somebody there subscribes.
 /// Sent: sent, and it is not known whether anybody does (a router says so only with
 /// --wait-subscriber). Unheard: not sent, because nobody there subscribes. Dropped: not sent,
-/// because the link was full.
+/// because the link was full. Between two peers (--peer, --listen) it is known: the first sample
+/// waits until the other one has said who subscribes there, 3 s at most.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -32,7 +32,7 @@ pub struct Args {
     #[arg(value_parser = key::parse)]
     key: String,
     /// The value
-    #[arg(required_unless_present_any = ["file", "size", "delete"],
+    #[arg(allow_negative_numbers = true, required_unless_present_any = ["file", "size", "delete"],
           conflicts_with_all = ["file", "size", "delete"])]
     value: Option<String>,
     /// Publish what is in this file; - is standard input, up to its end
@@ -60,7 +60,7 @@ pub struct Args {
     #[arg(long, value_parser = encoding)]
     encoding: Option<String>,
     /// A text that goes with each sample
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_negative_numbers = true)]
     attachment: Option<String>,
     /// Who is served first where many wait
     #[arg(long, value_enum, default_value = "data")]
@@ -127,18 +127,6 @@ fn rate(text: &str) -> Result<f64, &'static str> {
     }
 }
 
-/// The longest words about an encoding that the wire carries.
-const SCHEMA: usize = 255;
-
-fn encoding(text: &str) -> Result<String, String> {
-    match Encoding::parse(text).schema.len() {
-        0..=SCHEMA => Ok(text.into()),
-        long => Err(format!(
-            "its words have {long} bytes, {SCHEMA} are possible: shorten them"
-        )),
-    }
-}
-
 pub fn run(args: Args) -> Result<(), Failure> {
     let payload = args.payload()?;
     let interrupt = Interrupt::listen()?;
@@ -177,8 +165,6 @@ pub fn run(args: Args) -> Result<(), Failure> {
 const LAST: Duration = Duration::from_millis(500);
 /// How long a session that is lost may stay away.
 const AWAY: Duration = Duration::from_secs(30);
-/// How long what was sent may take to arrive.
-const LINGER: Duration = Duration::from_secs(365 * 86_400);
 
 impl Args {
     fn payload(&self) -> Result<Vec<u8>, Failure> {
@@ -188,21 +174,7 @@ impl Args {
         let Some(path) = &self.file else {
             return Ok(self.value.clone().unwrap_or_default().into_bytes());
         };
-        let read = if path.as_os_str() == "-" {
-            let mut bytes = Vec::new();
-            std::io::stdin()
-                .lock()
-                .read_to_end(&mut bytes)
-                .map(|_| bytes)
-        } else {
-            std::fs::read(path)
-        };
-        read.map_err(|error| {
-            Failure::usage(
-                format!("cannot read {}: {error}", path.display()),
-                "check the path; - is standard input",
-            )
-        })
+        payload(path)
     }
 
     /// How many samples; `None`: until Ctrl-C.
@@ -233,12 +205,10 @@ impl Args {
         let (key, options) = (self.key.clone(), self.options());
         let mut node = Options::client();
         node.batching = self.batching.unwrap_or_default();
-        node.linger = match self.meet.loses() {
-            true => Duration::ZERO,
-            false => LINGER,
-        };
+        node.linger = linger(&self.meet);
         let nodes = self.meet.open(
             node,
+            interrupt,
             Box::new(move |node| {
                 node.publisher_with(&key, options)
                     .map_err(|error| Failure::internal("cannot publish", error))
@@ -342,7 +312,7 @@ fn put(
     loop {
         let mut is_done = false;
         for party in nodes.all() {
-            match party.has.publish(body) {
+            match party.publish(body) {
                 Ok(put) => {
                     counts.count(put);
                     is_done = true;
@@ -366,18 +336,6 @@ fn put(
         nodes.look()?;
         thread::sleep(TICK / 10);
     }
-}
-
-fn too_large(bytes: usize) -> Failure {
-    let limit = thousands(Options::client().largest as u64);
-    Failure::outcome(
-        Status::OUT_OF_RANGE,
-        format!(
-            "a sample of {} bytes is too large: at most {limit}",
-            thousands(bytes as u64)
-        ),
-        "publish it in parts",
-    )
 }
 
 /// What became of the samples, for each that there was somebody to send it to.

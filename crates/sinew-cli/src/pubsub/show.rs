@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Map, Value, json};
 use sinew::pubsub::codec::{Kind, Priority, Timestamp};
+use sinew::pubsub::session::Question;
 use sinew_io::pubsub::OwnedSample;
 
 use crate::output::has_colour;
@@ -12,13 +13,85 @@ use crate::output::has_colour;
 /// Bytes that are no text are shown up to this many.
 const MOST: usize = 64;
 
+/// A question, with memory of its own.
+pub struct Asked {
+    pub key: String,
+    parameters: String,
+    /// Its encoding and payload.
+    body: Option<(String, Vec<u8>)>,
+    attachment: Option<Vec<u8>>,
+}
+
+impl From<&Question<'_>> for Asked {
+    fn from(question: &Question<'_>) -> Asked {
+        let query = &question.query;
+        Asked {
+            key: question.key.into(),
+            parameters: query.parameters.into(),
+            body: query
+                .body
+                .map(|(encoding, payload)| (encoding.to_string(), payload.to_vec())),
+            attachment: query.attachment.map(<[u8]>::to_vec),
+        }
+    }
+}
+
+impl Asked {
+    /// As `sinew get` takes it.
+    pub fn selector(&self) -> String {
+        let question = match self.parameters.as_str() {
+            "" => String::new(),
+            parameters => format!("?{parameters}"),
+        };
+        without_control(&format!("{}{question}", self.key))
+    }
+
+    /// `key?parameters: payload` on one line, as far as the payload has one.
+    pub fn text(&self, verbose: bool) -> String {
+        let mut out = coloured(&self.selector());
+        if let Some((_, payload)) = &self.body {
+            let _ = write!(out, ": {}", words(payload));
+        }
+        let mut details = Vec::new();
+        if let Some((encoding, payload)) = &self.body {
+            details.push(format!("{} bytes", payload.len()));
+            details.push(without_control(encoding));
+        }
+        if let Some(attachment) = &self.attachment {
+            details.push(format!("attachment {}", words(attachment)));
+        }
+        if verbose && !details.is_empty() {
+            let _ = write!(out, "\n  {}", details.join(", "));
+        }
+        out
+    }
+
+    /// One object.
+    pub fn json(&self) -> String {
+        let mut out = Map::new();
+        out.insert("key".into(), json!(self.key));
+        out.insert("parameters".into(), json!(self.parameters));
+        if let Some((encoding, payload)) = &self.body {
+            insert(&mut out, "payload", payload);
+            out.insert("encoding".into(), json!(encoding));
+        }
+        if let Some(attachment) = &self.attachment {
+            insert(&mut out, "attachment", attachment);
+        }
+        Value::Object(out).to_string()
+    }
+}
+
+fn coloured(key: &str) -> String {
+    match has_colour() {
+        true => format!("\x1b[36m{key}\x1b[0m"),
+        false => key.into(),
+    }
+}
+
 /// `key: payload` on one line, as far as the payload has one; with `verbose` all that came along.
 pub fn text(sample: &OwnedSample, verbose: bool) -> String {
-    let key = without_control(&sample.key);
-    let mut out = match has_colour() {
-        true => format!("\x1b[36m{key}\x1b[0m: "),
-        false => format!("{key}: "),
-    };
+    let mut out = coloured(&without_control(&sample.key)) + ": ";
     match sample.kind {
         Kind::Put => out += &words(&sample.payload),
         Kind::Del => out += "(deleted)",

@@ -91,7 +91,8 @@ impl Args {
             }
             Ok(all)
         };
-        let mut nodes = self.meet.open(Options::client(), Box::new(make))?;
+        let nodes = self.meet.open(Options::client(), interrupt, Box::new(make));
+        let mut nodes = nodes?;
         self.greet(&mut nodes);
         let result = self.write_all(&mut nodes, &samples, interrupt, tally);
         self.close(tally, &nodes.stats());
@@ -170,7 +171,8 @@ impl Args {
             }
             Ok(all)
         };
-        let mut nodes = self.meet.open(Options::client(), Box::new(make))?;
+        let nodes = self.meet.open(Options::client(), interrupt, Box::new(make));
+        let mut nodes = nodes?;
         self.greet(&mut nodes);
         let mut last = Second::new(tally, &nodes.stats());
         while !interrupt.is_set() && !self.is_enough(tally) {
@@ -191,8 +193,7 @@ impl Args {
     fn greet<H>(&self, nodes: &mut Nodes<H>) {
         let at = nodes.at().clone();
         for party in nodes.all() {
-            if let Some(peer) = party.node.peer() {
-                let who = super::place::name(&peer);
+            if let Some(who) = party.who() {
                 output::note(&format!(
                     "subscribed to {} at {at}, {who}",
                     self.keys.join(", ")

@@ -10,7 +10,7 @@ use std::time::Duration;
 use sinew::link::{SendError, Tx};
 use sinew::pubsub::codec::Zid;
 use sinew::pubsub::session::{
-    Ask, AskError, Closed, Put, PutError, QueryId, RequestId, Session, Stats,
+    Ask, AskError, Closed, Peer, Put, PutError, QueryId, RequestId, Session, Stats,
 };
 use sinew::time::Instant;
 
@@ -51,6 +51,8 @@ pub(super) struct Core {
 pub struct Status {
     /// Sessions that came about so far.
     pub opened: u32,
+    /// Who is on the other side, or was there last.
+    pub peer: Option<Peer>,
     /// Why the last one ended, or why there is none yet.
     pub trouble: Option<Trouble>,
     /// Attempts that failed since there was a session.

@@ -512,6 +512,9 @@ impl Driver {
                     }
                 }
             }
+            if let Some(peer) = all.session.peer() {
+                all.status.peer = Some(peer);
+            }
             if self.arrivals.lies_in_session() {
                 let needed = all.session.assembled_len();
                 self.arrivals.take_over(all.session.tables_mut(), needed);
