@@ -1,12 +1,12 @@
 //! The tables of a session on a host: they grow.
 
-use sinew::pubsub::session::{All, Entry, Foreign, Query, Request, Tables};
+use sinew::pubsub::session::{All, Entry, Foreign, Query, Request, Rows, Tables};
 
-/// Keys that a peer can declare, and bytes of each.
+/// Keys that a peer can declare, and bytes of all of them. The wire carries 65,535 of one.
 const FOREIGN: usize = 4096;
-const KEY: usize = 256;
+const KEYS: usize = 16 << 20;
 /// Two parts of a key: one declared, one written out.
-const JOINED: usize = KEY + u16::MAX as usize;
+const JOINED: usize = 2 * u16::MAX as usize;
 /// Queries of the peer that are open at once.
 const REQUESTS: usize = 1024;
 
@@ -18,9 +18,41 @@ pub(super) struct Host {
     requests: Vec<Option<Request>>,
     queries: Vec<Option<Query>>,
     foreign: Vec<Option<Foreign>>,
-    keys: Vec<u8>,
+    keys: Keys,
     key: Vec<u8>,
     fragments: Vec<u8>,
+}
+
+/// Keys of the peer, and the bytes of all of them.
+#[derive(Default)]
+pub(super) struct Keys {
+    rows: Vec<Box<str>>,
+    used: usize,
+}
+
+impl Rows for Keys {
+    fn set(&mut self, index: usize, key: &str) -> bool {
+        self.free(index);
+        let has_room = key.len() <= KEYS - self.used;
+        if has_room {
+            if self.rows.len() <= index {
+                self.rows.resize_with(index + 1, Box::default);
+            }
+            self.rows[index] = key.into();
+            self.used += key.len();
+        }
+        has_room
+    }
+
+    fn get(&self, index: usize, _len: usize) -> &str {
+        self.rows.get(index).map_or("", |key| key)
+    }
+
+    fn free(&mut self, index: usize) {
+        if let Some(key) = self.rows.get_mut(index) {
+            self.used -= std::mem::take(key).len();
+        }
+    }
 }
 
 impl Host {
@@ -33,7 +65,7 @@ impl Host {
             requests: none(REQUESTS),
             queries: Vec::new(),
             foreign: none(FOREIGN),
-            keys: vec![0; FOREIGN * KEY],
+            keys: Keys::default(),
             key: vec![0; JOINED],
             fragments: vec![0; largest],
         }
@@ -80,6 +112,7 @@ fn grow<E>(entries: &mut Vec<Option<E>>) {
 
 impl Tables for Host {
     type Key = Box<str>;
+    type Rows = Keys;
 
     const SUBSCRIBES: bool = true;
     const ANSWERS: bool = true;
@@ -88,7 +121,7 @@ impl Tables for Host {
     const ASSEMBLES: bool = true;
 
     #[inline]
-    fn all(&mut self) -> All<'_, Box<str>> {
+    fn all(&mut self) -> All<'_, Box<str>, Keys> {
         All {
             publishers: &mut self.publishers,
             subscribers: &mut self.subscribers,
@@ -100,5 +133,31 @@ impl Tables for Host {
             key: &mut self.key,
             fragments: &mut self.fragments,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bytes_of_all_keys_are_bounded_and_those_of_what_is_gone_are_free() {
+        let mut keys = Keys::default();
+        let longest = "k".repeat(u16::MAX.into());
+        let taken = (0..FOREIGN).take_while(|&index| keys.set(index, &longest));
+        let taken = taken.count();
+        assert_eq!(taken, KEYS / longest.len());
+        assert!(!keys.set(taken, &longest));
+        assert!(keys.set(0, &longest));
+        keys.free(1);
+        assert_eq!(
+            (keys.get(0, longest.len()), keys.get(1, 0)),
+            (&*longest, "")
+        );
+        assert!(keys.set(taken, &longest));
+        for index in 0..FOREIGN {
+            keys.free(index);
+        }
+        assert_eq!(keys.used, 0);
     }
 }

@@ -13,11 +13,12 @@ use crate::time::Instant;
 
 use super::agreed::Agreed;
 use super::event::{Event, Step};
-use super::foreign::{Kind, find, text};
+use super::foreign::{Kind, find};
 use super::out::{How, Out, Refused};
 use super::own::{self, Entry, Owes};
 use super::receive::Cx;
 use super::stats::count;
+use super::tables::Rows;
 use super::{Session, Tables};
 
 /// Where declarations go.
@@ -229,7 +230,6 @@ impl<T: Tables> Session<T> {
             self.known.stranger = 0;
         }
         if T::LISTENS {
-            let rows = all.foreign.len();
             for (row, slot) in all.foreign.iter_mut().enumerate() {
                 let Some(entry) = slot else { continue };
                 let Kind::Interest { options, told } = &mut entry.kind else {
@@ -239,7 +239,7 @@ impl<T: Tables> Session<T> {
                 let mut asked = Asked {
                     id: entry.id,
                     options,
-                    key: text(all.keys, rows, row, entry.len),
+                    key: all.keys.get(row, entry.len),
                     told,
                     before: 0,
                 };
@@ -254,6 +254,7 @@ impl<T: Tables> Session<T> {
                 }
                 teller.declare(Some(asked.id), Declaration::Final)?;
                 *slot = None;
+                all.keys.free(row);
             }
         }
         let (kept, aged) = (teller.kept, teller.ages);
@@ -397,8 +398,7 @@ impl<'s, T: Tables> Cx<'s, T> {
         let known = find(tables.foreign, kind, id).is_some_and(|index| {
             let before = tables.foreign.get(index).and_then(Option::as_ref);
             let len = before.map_or(0, |entry| entry.len);
-            let before = text(tables.keys, tables.foreign.len(), index, len);
-            tables.copy(key, scratch, self.stats) == Some(before)
+            tables.copy(key, scratch, self.stats) == Some(tables.keys.get(index, len))
         });
         self.all.key = scratch;
         known
@@ -437,13 +437,12 @@ impl<'s, T: Tables> Cx<'s, T> {
         let Some(index) = find(self.all.foreign, kind, id) else {
             return false;
         };
-        let rows = self.all.foreign.len();
         let Some(entry) = self.all.foreign.get_mut(index).and_then(Option::take) else {
             return false;
         };
         let mut changed = false;
         if kind == Kind::Subscriber {
-            let expr = KeyExpr::unchecked(text(self.all.keys, rows, index, entry.len));
+            let expr = KeyExpr::unchecked(self.all.keys.get(index, entry.len));
             for publisher in self.all.publishers.iter_mut().flatten() {
                 if expr.intersects(KeyExpr::unchecked(publisher.key.as_ref())) {
                     publisher.heard = publisher.heard.saturating_sub(1);
@@ -451,6 +450,7 @@ impl<'s, T: Tables> Cx<'s, T> {
                 }
             }
         }
+        self.all.keys.free(index);
         changed
     }
 

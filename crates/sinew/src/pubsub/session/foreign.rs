@@ -5,7 +5,7 @@ use crate::pubsub::keyexpr::KeyExpr;
 
 use super::own::{self, Sort};
 use super::stats::{Stats, count};
-use super::tables::{All, Shared};
+use super::tables::{All, Rows, Shared};
 use crate::wire::copy;
 
 /// An entry of what the peer has declared; its key is kept beside it.
@@ -32,21 +32,6 @@ pub(super) enum Kind {
         /// How many of the entries here it has been told.
         told: u16,
     },
-}
-
-/// The row of an entry.
-pub(super) fn row(keys: &[u8], rows: usize, index: usize) -> &[u8] {
-    let width = keys.len().checked_div(rows).unwrap_or(0);
-    keys.chunks_exact(width.max(1))
-        .nth(index)
-        .unwrap_or_default()
-}
-
-fn row_mut(keys: &mut [u8], rows: usize, index: usize) -> &mut [u8] {
-    let width = keys.len().checked_div(rows).unwrap_or(0);
-    keys.chunks_exact_mut(width.max(1))
-        .nth(index)
-        .unwrap_or_default()
 }
 
 /// Writes a key in two parts to the front of `to`; `None`, and counted, where it does not fit.
@@ -78,7 +63,7 @@ pub(super) fn find(foreign: &[Option<Foreign>], kind: Kind, id: u32) -> Option<u
     foreign.iter().position(same)
 }
 
-impl<K: AsRef<str>> All<'_, K> {
+impl<K: AsRef<str>, R: Rows + ?Sized> All<'_, K, R> {
     /// Enters what the peer declares. `false`: there is no room for it, or its key is too long.
     pub(super) fn enter(&mut self, kind: Kind, id: u32, key: &str) -> bool {
         let rows = self.foreign.len();
@@ -89,10 +74,9 @@ impl<K: AsRef<str>> All<'_, K> {
             _ => self.foreign.iter().position(is_free),
         };
         let Some(index) = index else { return false };
-        let Some(room) = row_mut(self.keys, rows, index).get_mut(..key.len()) else {
+        if !self.keys.set(index, key) {
             return false;
-        };
-        copy(room, key.as_bytes());
+        }
         if let Some(slot) = self.foreign.get_mut(index) {
             let len = key.len();
             *slot = Some(Foreign { kind, id, len });
@@ -101,14 +85,14 @@ impl<K: AsRef<str>> All<'_, K> {
     }
 }
 
-impl<'t, K: AsRef<str>> Shared<'t, K> {
+impl<'t, K: AsRef<str>, R: Rows + ?Sized> Shared<'t, K, R> {
     /// How many subscribers of the peer take what is published on `key`.
     pub(super) fn hearers(self, key: &KeyExpr<'_>) -> u16 {
         let mut count = 0u16;
         for (index, entry) in self.foreign.iter().enumerate() {
             let Some(entry) = entry else { continue };
             if entry.kind == Kind::Subscriber {
-                let theirs = text(self.keys, self.foreign.len(), index, entry.len);
+                let theirs = self.keys.get(index, entry.len);
                 if key.intersects(KeyExpr::unchecked(theirs)) {
                     count = count.saturating_add(1);
                 }
@@ -125,7 +109,7 @@ impl<'t, K: AsRef<str>> Shared<'t, K> {
         if key.of_sender {
             let index = find(self.foreign, Kind::Key, u32::from(key.scope))?;
             let len = self.foreign.get(index)?.as_ref()?.len;
-            return Some(text(self.keys, self.foreign.len(), index, len));
+            return Some(self.keys.get(index, len));
         }
         self.own_key(key.scope)
     }
@@ -175,10 +159,4 @@ impl<'t, K: AsRef<str>> Shared<'t, K> {
         };
         join(scratch, prefix, key.suffix, stats)
     }
-}
-
-/// The key in a row, which was a string when it was written.
-pub(super) fn text(keys: &[u8], rows: usize, index: usize, len: usize) -> &str {
-    let bytes = row(keys, rows, index).get(..len).unwrap_or_default();
-    core::str::from_utf8(bytes).unwrap_or_default()
 }

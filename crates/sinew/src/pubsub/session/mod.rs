@@ -54,7 +54,7 @@ pub use publish::{DeclareError, PublisherId, PublisherOptions, Put, PutError};
 pub use query::{Ask, AskError, Ended, Query, QueryId, Reply};
 pub use stats::Stats;
 pub use subscribe::{Sample, SubscriberId};
-pub use tables::{All, Fixed, KEY_ROOM, Opens, Tables};
+pub use tables::{All, Fixed, KEY_ROOM, Opens, Rows, Tables};
 
 use agreed::Agreed;
 use incoming::Incoming;
@@ -515,8 +515,9 @@ impl<T: Tables> Session<T> {
         self.owed = false;
         self.forget = Instant::FAR;
         let mut all = self.tables.all();
-        for slot in all.foreign.iter_mut() {
+        for (index, slot) in all.foreign.iter_mut().enumerate() {
             *slot = None;
+            all.keys.free(index);
         }
         for slot in all.requests.iter_mut() {
             *slot = None;

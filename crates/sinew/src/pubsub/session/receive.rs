@@ -87,7 +87,7 @@ impl Spot<'_> {
 
 /// What handling one network message needs.
 pub(super) struct Cx<'s, T: Tables> {
-    pub all: All<'s, T::Key>,
+    pub all: All<'s, T::Key, T::Rows>,
     pub place: Spot<'s>,
     pub stats: &'s mut Stats,
     pub out: &'s mut Out<T>,

@@ -9,6 +9,7 @@ use super::answer::Request;
 use super::foreign::Foreign;
 use super::own::Entry;
 use super::query::Query;
+use crate::wire::copy;
 
 /// Bytes of a key that a peer declares, in [`Fixed`].
 pub const KEY_ROOM: usize = 64;
@@ -17,6 +18,8 @@ pub const KEY_ROOM: usize = 64;
 pub trait Tables {
     /// How keys of one's own are held: `&'static str`, or on a host `Box<str>`.
     type Key: AsRef<str>;
+    /// How keys of the peer are held: rows of one length, or what grows.
+    type Rows: Rows + ?Sized;
 
     /// The other side may ask for the session.
     const ACCEPTS: bool = true;
@@ -33,11 +36,42 @@ pub trait Tables {
     const ASSEMBLES: bool;
 
     /// All of them.
-    fn all(&mut self) -> All<'_, Self::Key>;
+    fn all(&mut self) -> All<'_, Self::Key, Self::Rows>;
+}
+
+/// Where the keys of what a peer has declared are kept: one for each entry of [`All::foreign`].
+pub trait Rows {
+    /// Keeps the key of an entry. `false`: there is no room for it.
+    fn set(&mut self, index: usize, key: &str) -> bool;
+
+    /// The key that was kept for an entry; it had `len` bytes.
+    fn get(&self, index: usize, len: usize) -> &str;
+
+    /// An entry is gone, and its key may be.
+    fn free(&mut self, _index: usize) {}
+}
+
+impl<const N: usize> Rows for [[u8; N]] {
+    fn set(&mut self, index: usize, key: &str) -> bool {
+        let row = self.get_mut(index).and_then(|row| row.get_mut(..key.len()));
+        match row {
+            Some(row) => {
+                copy(row, key.as_bytes());
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn get(&self, index: usize, len: usize) -> &str {
+        let row = <[_]>::get(self, index).and_then(|row| row.get(..len));
+        // It was a string when it was kept.
+        core::str::from_utf8(row.unwrap_or_default()).unwrap_or_default()
+    }
 }
 
 /// The tables of a session, borrowed at once.
-pub struct All<'t, K> {
+pub struct All<'t, K, R: ?Sized> {
     /// Publishers. At most 16,383 of each of the first three.
     pub publishers: &'t mut [Option<Entry<K>>],
     /// Subscribers.
@@ -50,8 +84,8 @@ pub struct All<'t, K> {
     pub queries: &'t mut [Option<Query>],
     /// What the peer has declared, or is interested in.
     pub foreign: &'t mut [Option<Foreign>],
-    /// The keys of `foreign`: an equal part of it for each.
-    pub keys: &'t mut [u8],
+    /// The keys of `foreign`.
+    pub keys: &'t mut R,
     /// Where the key of what has arrived is put together.
     pub key: &'t mut [u8],
     /// Where fragments are put together.
@@ -59,23 +93,23 @@ pub struct All<'t, K> {
 }
 
 /// The tables, borrowed for what an event refers to.
-pub(super) struct Shared<'t, K> {
+pub(super) struct Shared<'t, K, R: ?Sized> {
     pub publishers: &'t [Option<Entry<K>>],
     pub subscribers: &'t [Option<Entry<K>>],
     pub queryables: &'t [Option<Entry<K>>],
     pub foreign: &'t [Option<Foreign>],
-    pub keys: &'t [u8],
+    pub keys: &'t R,
 }
 
-impl<K> Clone for Shared<'_, K> {
+impl<K, R: ?Sized> Clone for Shared<'_, K, R> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<K> Copy for Shared<'_, K> {}
+impl<K, R: ?Sized> Copy for Shared<'_, K, R> {}
 
-impl<'t, K> All<'t, K> {
+impl<'t, K, R: ?Sized> All<'t, K, R> {
     /// What is one's own, in the order in which keys are declared.
     pub(super) fn own(&mut self) -> [&mut [Option<Entry<K>>]; 3] {
         [self.publishers, self.subscribers, self.queryables]
@@ -83,7 +117,7 @@ impl<'t, K> All<'t, K> {
 
     /// The tables to look into, the room to put a key together, and the queries of the peer.
     #[inline]
-    pub(super) fn share(self) -> (Shared<'t, K>, &'t mut [u8], &'t mut [Option<Request>]) {
+    pub(super) fn share(self) -> (Shared<'t, K, R>, &'t mut [u8], &'t mut [Option<Request>]) {
         let shared = Shared {
             publishers: self.publishers,
             subscribers: self.subscribers,
@@ -96,7 +130,7 @@ impl<'t, K> All<'t, K> {
 
     /// The tables to look into, which can be changed afterwards.
     #[inline]
-    pub(super) fn tables(&self) -> Shared<'_, K> {
+    pub(super) fn tables(&self) -> Shared<'_, K, R> {
         Shared {
             publishers: self.publishers,
             subscribers: self.subscribers,
@@ -197,6 +231,7 @@ pub struct Opens<T>(pub T);
 
 impl<T: Tables> Tables for Opens<T> {
     type Key = T::Key;
+    type Rows = T::Rows;
 
     const ACCEPTS: bool = false;
     const SUBSCRIBES: bool = T::SUBSCRIBES;
@@ -206,7 +241,7 @@ impl<T: Tables> Tables for Opens<T> {
     const ASSEMBLES: bool = T::ASSEMBLES;
 
     #[inline]
-    fn all(&mut self) -> All<'_, T::Key> {
+    fn all(&mut self) -> All<'_, T::Key, T::Rows> {
         self.0.all()
     }
 }
@@ -225,6 +260,7 @@ impl<
 > Tables for Fixed<P, S, A, Q, K, B, Key>
 {
     type Key = Key;
+    type Rows = [[u8; KEY_ROOM]];
 
     const SUBSCRIBES: bool = S > 0;
     const ANSWERS: bool = A > 0;
@@ -233,13 +269,9 @@ impl<
     const ASSEMBLES: bool = B > 0;
 
     #[inline]
-    fn all(&mut self) -> All<'_, Key> {
+    fn all(&mut self) -> All<'_, Key, Self::Rows> {
         let rows = K.saturating_sub(SCRATCH);
-        let (keys, key) = self
-            .keys
-            .as_flattened_mut()
-            .split_at_mut_checked(rows * KEY_ROOM)
-            .unwrap_or_default();
+        let (keys, key) = self.keys.split_at_mut_checked(rows).unwrap_or_default();
         All {
             publishers: &mut self.publishers,
             subscribers: &mut self.subscribers,
@@ -248,7 +280,7 @@ impl<
             queries: &mut self.queries,
             foreign: self.foreign.get_mut(..rows).unwrap_or_default(),
             keys,
-            key,
+            key: key.as_flattened_mut(),
             fragments: &mut self.fragments,
         }
     }
