@@ -5,11 +5,11 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use sinew::pubsub::codec::{Body, Consolidation, Kind, Qos, Reader, Zid, transport};
-use sinew::pubsub::keyexpr::KeyExpr;
-use sinew::pubsub::session::{Ask, PublisherOptions, Put, PutError};
+use sinew::pubsub::keyexpr::{KeyExpr, KeyExprError};
+use sinew::pubsub::session::{Ask, AskError, DeclareError, PublisherOptions, Put, PutError};
 use sinew_io::apart;
 use sinew_io::endpoint::{Endpoint, Use};
-use sinew_io::pubsub::{self, Answer, Node, Options, Overflow};
+use sinew_io::pubsub::{self, Answer, Node, Options, Overflow, SendOnceError};
 
 const SOON: Duration = Duration::from_secs(10);
 
@@ -57,6 +57,38 @@ fn a_full_queue_that_nobody_reads_any_more_holds_up_nothing() {
     until(|| publisher.is_heard() == Some(true));
     assert_eq!(publisher.put(b"arrives"), Ok(Put::Heard));
     assert_eq!(seen.recv_timeout(SOON).as_deref(), Ok(&b"arrives"[..]));
+}
+
+#[test]
+fn the_longest_keys_that_the_wire_carries_are_known_to_the_other_side() {
+    let (one, other) = peers();
+    let key = &format!("demo/{}", "k".repeat(65_530));
+    let publisher = one.publisher(key).unwrap();
+    let samples = other.samples(key, 8, Overflow::Wait).unwrap();
+    until(|| publisher.is_heard() == Some(true));
+    assert_eq!(publisher.put(b"on"), Ok(Put::Heard));
+    let sample = samples.next_within(Some(SOON)).unwrap();
+    assert_eq!((&sample.key, &*sample.payload), (key, &b"on"[..]));
+    for node in [&one, &other] {
+        assert_eq!((node.stats().no_room, node.stats().unknown_key), (0, 0));
+    }
+    drop(samples);
+    until(|| publisher.is_heard() == Some(false));
+}
+
+#[test]
+fn a_key_that_the_wire_cannot_carry_is_refused() {
+    let (one, _other) = peers();
+    let key = &"k".repeat(65_536);
+    let too_long = DeclareError::Key(KeyExprError::TooLong);
+    assert_eq!(one.publisher(key).err(), Some(too_long));
+    assert_eq!(one.subscriber(key, |_| {}).err(), Some(too_long));
+    assert_eq!(one.queryable(key, true, |_, _| {}).err(), Some(too_long));
+    let put = one.put(key, &Body::put(b"on"), PublisherOptions::DEFAULT);
+    assert_eq!(put, Err(SendOnceError::Key(KeyExprError::TooLong)));
+    let ask = Ask::new(KeyExpr::new(key).unwrap());
+    assert_eq!(one.ask(&ask).err(), Some(AskError::Put(PutError::TooLarge)));
+    assert!(one.peer().is_some());
 }
 
 #[test]

@@ -48,10 +48,14 @@ impl Interrupt {
     }
 }
 
+/// A clock can count so far.
+const LONGEST: Duration = Duration::from_secs(100 * 365 * 86_400);
+
 /// A time above zero.
 fn time(text: &str) -> Result<Duration, String> {
     match humantime::parse_duration(text) {
         Ok(Duration::ZERO) => Err("it must be above zero: give e.g. 100ms or 5s".into()),
+        Ok(span) if span > LONGEST => Err("it is above 100 years: give e.g. 365d".into()),
         Ok(span) => Ok(span),
         Err(error) => Err(format!("{error}: give e.g. 100ms, 5s or 2min")),
     }

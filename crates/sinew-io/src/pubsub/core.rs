@@ -384,6 +384,10 @@ impl<'a> Asking<'a> {
         tx: &mut dyn Tx,
         now: Instant,
     ) -> Result<Put, PutError> {
+        if super::key_expr(self.ask.key.as_str()).is_err() {
+            self.entered = Err(AskError::Put(PutError::TooLarge));
+            return Err(PutError::TooLarge);
+        }
         session.tables_mut().room_for_query();
         self.entered = session.ask(tx, self.ask, now);
         match self.entered {

@@ -22,6 +22,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use sinew::pubsub::keyexpr::KeyExprError;
 use sinew::pubsub::session::Config;
 
 use crate::apart::{self, Apart};
@@ -191,6 +192,14 @@ pub fn over(apart: Apart, options: Options) -> Node {
 /// As [`over`], without a thread: who calls [`Driver::turn`] keeps it up.
 pub fn driven_over(apart: Apart, options: Options) -> (Node, Driver) {
     Node::new(Source::Given(Some(apart)), options)
+}
+
+/// A key expression that the wire can carry.
+fn key_expr(key: &str) -> Result<KeyExpr<'_>, KeyExprError> {
+    match u16::try_from(key.len()) {
+        Ok(_) => KeyExpr::new(key),
+        Err(_) => Err(KeyExprError::TooLong),
+    }
 }
 
 /// How a link is opened.

@@ -5,7 +5,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use sinew::pubsub::codec::{Body, Consolidation, Zid};
-use sinew::pubsub::keyexpr::{KeyExpr, KeyExprError};
+use sinew::pubsub::keyexpr::KeyExprError;
 use sinew::pubsub::session::{
     Ask, AskError, DeclareError, Peer, PublisherId, PublisherOptions, Put, PutError, QueryId,
     QueryableId, Question, Sample, Session, State, Stats, SubscriberId,
@@ -17,7 +17,7 @@ use super::driver::{Driver, Handler, Order, Orders};
 use super::query::{GRACE, Mailbox, Replies, Responder};
 use super::sample::{Overflow, OwnedSample, Queue, SharedQueue, Taken};
 use super::tables::Host;
-use super::{Options, Source};
+use super::{Options, Source, key_expr};
 
 /// A node in the network of Zenoh; copies are handles of the same one, for any thread.
 ///
@@ -161,7 +161,7 @@ impl Node {
     ) -> Result<Publisher, DeclareError> {
         let mut core = self.shared().core();
         core.session.tables_mut().room_for_publisher();
-        let id = core.session.publisher(key.into(), options)?;
+        let id = core.session.publisher(declared(key)?, options)?;
         core.wake_by(Instant::START);
         drop(core);
         Ok(Publisher {
@@ -178,7 +178,7 @@ impl Node {
         body: &Body<'_>,
         options: PublisherOptions,
     ) -> Result<Put, SendOnceError> {
-        let key = KeyExpr::new(key).map_err(SendOnceError::Key)?;
+        let key = key_expr(key).map_err(SendOnceError::Key)?;
         let blocks = options.qos.is_blocking();
         let sent = self.shared().send(blocks, |session, tx, now| {
             session.publish_on(tx, key, options, body, now)
@@ -211,7 +211,7 @@ impl Node {
     fn subscribe(&self, key: &str, handler: Handler) -> Result<Subscriber, DeclareError> {
         let mut core = self.shared().core();
         core.session.tables_mut().room_for_subscriber();
-        let id = core.session.subscriber(key.into())?;
+        let id = core.session.subscriber(declared(key)?)?;
         crate::lock(&self.inner.orders).push(Order::Subscriber(id, handler));
         core.wake_by(Instant::START);
         drop(core);
@@ -229,7 +229,7 @@ impl Node {
     ) -> Result<Queryable, DeclareError> {
         let mut core = self.shared().core();
         core.session.tables_mut().room_for_queryable();
-        let id = core.session.queryable(key.into(), complete)?;
+        let id = core.session.queryable(declared(key)?, complete)?;
         crate::lock(&self.inner.orders).push(Order::Queryable(id, Box::new(handler)));
         core.wake_by(Instant::START);
         drop(core);
@@ -273,6 +273,12 @@ impl Node {
         let now = core.clock.now();
         core.session.flush(&mut *core.tx, now)
     }
+}
+
+/// A key of one's own that the wire can carry, to be kept.
+fn declared(key: &str) -> Result<Box<str>, DeclareError> {
+    key_expr(key).map_err(DeclareError::Key)?;
+    Ok(key.into())
 }
 
 /// There was no session in time.

@@ -13,6 +13,7 @@ use sinew::pubsub::keyexpr::{KeyExpr, KeyExprError};
 use sinew::pubsub::session::{Ended, Put, PutError, QueryId, Reply, RequestId, Session};
 
 use super::core::Shared;
+use super::key_expr;
 use super::sample::OwnedSample;
 use super::tables::Host;
 use crate::lock;
@@ -258,7 +259,7 @@ impl Responder {
 
     /// Answers with a value, or its absence, of this key, with options.
     pub fn reply_on(&self, key: &str, body: &codec::Body<'_>) -> Result<(), ReplyError> {
-        let key = KeyExpr::new(key).map_err(ReplyError::Key)?;
+        let key = key_expr(key).map_err(ReplyError::Key)?;
         self.answer(Some(key), body)
     }
 

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use sinew::pubsub::codec::{Body, Zid};
-use sinew::pubsub::keyexpr::KeyExpr;
 use sinew::pubsub::session::{
     Ask, AskError, DeclareError, Peer, PublisherOptions, Put, PutError, Question, Sample, State,
     Stats,
@@ -11,7 +10,7 @@ use sinew::pubsub::session::{
 
 use super::super::node::{Node, NotOpen, Queryable, SendOnceError, Subscriber};
 use super::super::query::Mailbox;
-use super::super::{Overflow, Status};
+use super::super::{Overflow, Status, key_expr};
 use super::{AsyncPublisher, AsyncReplies, AsyncResponder, AsyncSamples, send};
 use crate::tokio::after;
 
@@ -95,7 +94,7 @@ impl AsyncNode {
         body: &Body<'_>,
         options: PublisherOptions,
     ) -> Result<Put, SendOnceError> {
-        let key = KeyExpr::new(key).map_err(SendOnceError::Key)?;
+        let key = key_expr(key).map_err(SendOnceError::Key)?;
         let sent = send::send(
             self.node.shared(),
             options.qos.is_blocking(),

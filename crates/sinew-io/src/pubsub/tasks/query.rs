@@ -7,6 +7,7 @@ use sinew::pubsub::codec::{Body, Encoding};
 use sinew::pubsub::keyexpr::KeyExpr;
 use sinew::pubsub::session::Ended;
 
+use super::super::key_expr;
 use super::super::query::{Answer, Replies, ReplyError, Responder};
 use super::send::send;
 
@@ -60,7 +61,7 @@ impl AsyncResponder {
 
     /// Answers with a value, or its absence, of this key, with options.
     pub async fn reply_on(&self, key: &str, body: &Body<'_>) -> Result<(), ReplyError> {
-        let key = KeyExpr::new(key).map_err(ReplyError::Key)?;
+        let key = key_expr(key).map_err(ReplyError::Key)?;
         self.answer(Some(key), body).await
     }
 

@@ -55,7 +55,8 @@ pub enum KeyExprError {
     Star,
     /// Valid, but there is another way to write it that counts. Use [`canonize`].
     NotCanonical,
-    /// It does not fit the place given. Give as many bytes as the string has.
+    /// It does not fit the place given, or the wire, which carries 65,535 bytes. Give as many bytes as
+    /// the string has, or write it shorter.
     TooLong,
 }
 
@@ -67,7 +68,7 @@ impl fmt::Display for KeyExprError {
             Self::Dollar => "a $ without * behind it",
             Self::Star => "a * beside other characters: write $*",
             Self::NotCanonical => "a key expression that is not in canonical form",
-            Self::TooLong => "a key expression that is longer than its place",
+            Self::TooLong => "a key expression that is longer than its place, or than 65,535 bytes",
         })
     }
 }
