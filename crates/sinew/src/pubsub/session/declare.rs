@@ -28,7 +28,8 @@ struct Teller<'a, T, X: ?Sized> {
     agreed: &'a Agreed,
     now: Instant,
     withdrawn: &'a mut u16,
-    routed: bool,
+    /// The other side says who subscribes only when asked: a router does, and whoever has a client here.
+    asks: bool,
     /// Whether keys of what is gone are kept for a while; whether some time has passed; whether any was
     /// kept.
     keeps: bool,
@@ -124,9 +125,9 @@ impl<T: Tables, X: Tx + ?Sized> Teller<'_, T, X> {
         self.declare(interest, declaration)
     }
 
-    /// Whether a publisher asks who subscribes. A peer tells it by itself.
+    /// Whether a publisher asks who subscribes.
     fn is_interested<K>(&self, publisher: &Entry<K>) -> bool {
-        T::LISTENS && publisher.options.filter && self.routed
+        self.asks && publisher.options.filter
     }
 
     /// Takes back those entries that have ended. Where there is room their keys stay for a while, known
@@ -197,9 +198,9 @@ impl<T: Tables> Session<T> {
         tx: &mut X,
         now: Instant,
     ) -> Result<(), Refused> {
-        let routed = self.is_routed();
-        let with_peer = self.config.whatami == WhatAmI::Peer
-            && self.peer.is_some_and(|peer| peer.whatami == WhatAmI::Peer);
+        let is_peer = self.config.whatami == WhatAmI::Peer;
+        let theirs = self.peer.map(|peer| peer.whatami);
+        let with_peer = is_peer && theirs == Some(WhatAmI::Peer);
         let mut all = self.tables.all();
         let mut teller = Teller {
             out: &mut self.out,
@@ -207,7 +208,7 @@ impl<T: Tables> Session<T> {
             agreed: &self.agreed,
             now,
             withdrawn: &mut self.withdrawn,
-            routed,
+            asks: T::LISTENS && (!is_peer || theirs == Some(WhatAmI::Router)),
             keeps: T::SUBSCRIBES || T::ANSWERS || T::ASKS,
             ages: self.forget <= now,
             kept: false,

@@ -7,7 +7,7 @@
 
 use crate::link::Tx;
 use crate::pubsub::codec::transport::{Close, Init, Open};
-use crate::pubsub::codec::{self, WhatAmI, Zid};
+use crate::pubsub::codec::{self, Zid};
 use crate::time::Instant;
 
 use super::agreed::{Agreed, Peer, RESOLUTION, lesser, mask};
@@ -220,12 +220,6 @@ impl<T: Tables> Session<T> {
     /// Of a session in the making or at work: who is there.
     pub fn peer(&self) -> Option<Peer> {
         self.peer.filter(|_| self.phase == Phase::Open)
-    }
-
-    /// Whether the other side routes to others, and says who subscribes only when asked.
-    pub(super) fn is_routed(&self) -> bool {
-        self.peer
-            .is_some_and(|peer| peer.whatami == WhatAmI::Router)
     }
 
     /// The id of this node.

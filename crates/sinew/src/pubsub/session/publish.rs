@@ -19,9 +19,9 @@ pub struct PublisherOptions {
     pub qos: Qos,
     /// On the reliable channel. On links that lose, this says only which numbers are counted.
     pub reliable: bool,
-    /// Ask the router who subscribes, and send nothing while nobody does. Between peers this is so
-    /// without asking. Needs tables that listen ([`Tables::LISTENS`]); without them it has no
-    /// effect.
+    /// Ask the router, or as a client the peer, who subscribes, and send nothing while nobody does.
+    /// Between peers this is so without asking. Needs tables that listen ([`Tables::LISTENS`]);
+    /// without them it has no effect.
     pub filter: bool,
 }
 
@@ -215,7 +215,10 @@ impl<T: Tables> Session<T> {
             .publishers
             .get(usize::from(id.0))?
             .as_ref()?;
-        (publisher.known && !overflowed).then_some(publisher.heard > 0)
+        match publisher.heard {
+            0 => (publisher.known && !overflowed).then_some(false),
+            _ => Some(true),
+        }
     }
 
     /// Publishes `payload`, without options.
@@ -345,13 +348,13 @@ impl<T: Tables> Session<T> {
         }
         let options = publisher.options;
         let mut message = message(publisher.number, options.qos);
-        let sent = match T::LISTENS && publisher.known && !self.known.overflowed {
-            true if publisher.heard == 0 => {
+        let sent = match T::LISTENS {
+            true if publisher.heard > 0 => Put::Heard,
+            true if publisher.known && !self.known.overflowed => {
                 self.out.abandon_this(&mut |w| message.write_again(w));
                 return Ok(Put::Unheard);
             }
-            true => Put::Heard,
-            false => Put::Sent,
+            _ => Put::Sent,
         };
         let how = options.how(self.batching, whole);
         let result = self.out.put(tx, &self.agreed, how, now, &mut message);
