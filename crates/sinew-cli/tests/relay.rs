@@ -2,7 +2,9 @@
 
 mod support;
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixListener;
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
@@ -396,4 +398,52 @@ fn packet_larger_than_the_other_side_takes_is_counted_and_named() {
     assert_eq!(next(), format!("link 1 is gone: {totals}"));
     interrupt(&relay.child);
     assert_eq!(next(), totals);
+}
+
+#[test]
+fn bytes_without_a_frame_are_told_with_the_framing_that_was_expected() {
+    let (master, line) = pty();
+    let far = format!("unix:{}?frame=zenoh", socket("relay-noise"));
+    let mut listener = apart::listen(&endpoint(&far)).unwrap();
+    // What a node of Zenoh says first.
+    let init = b"\x05\x00\x01\x09\x02\x00\x01";
+    let told = |notes: &Receiver<String>, from: &str| {
+        let next = || notes.recv_timeout(Duration::from_secs(20)).ok();
+        let mut all = std::iter::from_fn(next);
+        let note = all.find(|note| note.contains("no frame")).unwrap();
+        let from = format!("7 bytes came from {from}, and no frame of hdlc in them: give frame=");
+        assert!(note.starts_with(&from), "{note}");
+        note
+    };
+    // One that hangs up, and one that waits.
+    for hangs_up in [true, false] {
+        let mut relay = Relay::start("tcp:127.0.0.1:0", &far);
+        let notes = lines(&mut relay);
+        let at = relay.served.strip_prefix("tcp:").unwrap();
+        let mut socket = TcpStream::connect(at).unwrap();
+        socket.write_all(init).unwrap();
+        if hangs_up {
+            drop(socket);
+            told(&notes, &relay.served);
+        } else {
+            told(&notes, &relay.served);
+            drop(socket);
+        }
+        drop(listener.accept_within(None));
+    }
+    // A line has no far side yet.
+    let mut relay = Relay::start(&format!("serial:{line}"), &far);
+    let notes = lines(&mut relay);
+    rustix::io::write(&master, init).unwrap();
+    let note = told(&notes, &format!("serial:{line}"));
+    assert!(note.ends_with(", or its baud="), "{note}");
+    // The far side.
+    let hdlc = socket("relay-hdlc");
+    let silent = UnixListener::bind(&hdlc).unwrap();
+    let mut relay = Relay::start("tcp:127.0.0.1:0?frame=zenoh", &format!("unix:{hdlc}"));
+    let notes = lines(&mut relay);
+    let _near = open(&relay.served);
+    let (mut socket, _) = silent.accept().unwrap();
+    socket.write_all(init).unwrap();
+    told(&notes, &format!("unix:{hdlc}"));
 }

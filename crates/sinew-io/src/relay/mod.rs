@@ -28,7 +28,7 @@ use crate::serve::control::Control;
 mod pump;
 
 pub use pump::Carried;
-use pump::{Bell, Ended, Ending, pump};
+use pump::{Bell, Ended, Ending, Noise, Trouble, pump};
 
 /// Links at the same time. One more is closed and counted.
 const MAX_LINKS: usize = 256;
@@ -54,6 +54,9 @@ pub enum Event<'a> {
     /// A packet is dropped: it has so many bytes, and a link of the endpoint takes up to so many. Said
     /// once per link and direction.
     TooLarge(&'a Endpoint, usize, usize),
+    /// So many bytes came on a stream of the endpoint, and no frame in them: it is framed otherwise, or is
+    /// noise. Said once per link and direction.
+    NoFrame(&'a Endpoint, u64),
 }
 
 /// What has passed.
@@ -261,15 +264,18 @@ impl Shared {
     /// Carries packets until one of the two ends.
     fn join(&self, near: &mut Apart, far: &mut Apart, totals: &mut Totals) -> Ended {
         let ending = Ending::of(near, far);
-        let too_large = |way, size, mtu| {
-            let to = [&self.far, &self.served][way];
-            (self.say)(Event::TooLarge(to, size, mtu));
+        let tell = |way, trouble| {
+            let [from, to] = [[&self.served, &self.far], [&self.far, &self.served]][way];
+            match trouble {
+                Trouble::TooLarge(size, mtu) => (self.say)(Event::TooLarge(to, size, mtu)),
+                Trouble::NoFrame(bytes) => self.say_no_frame(from, bytes),
+            }
         };
         let ([forth, back], ended) = self.control.during(ending.clone().into(), || {
             if self.control.is_stopped() {
                 ending.clone().wake();
             }
-            pump(near, far, &ending, self.idle(), &too_large)
+            pump(near, far, &ending, self.idle(), &tell)
         });
         totals.add(&Totals {
             forth,
@@ -280,10 +286,17 @@ impl Shared {
         ended
     }
 
+    fn say_no_frame(&self, from: &Endpoint, bytes: u64) {
+        if from.address.is_stream() {
+            (self.say)(Event::NoFrame(from, bytes));
+        }
+    }
+
     /// Waits for a packet of a peer that has no connection; `false` where it is gone.
     fn is_there(&self, near: &mut Apart) -> bool {
         let since = Instant::now();
         let waker = near.rx.waker();
+        let mut noise = Noise::default();
         self.control.during(waker, || {
             while !self.control.is_stopped() {
                 match near.rx.peek() {
@@ -292,7 +305,12 @@ impl Shared {
                     Ok(None) if self.idle().is_some_and(|idle| since.elapsed() >= idle) => {
                         return false;
                     }
-                    Ok(None) => near.rx.wait(self.idle()),
+                    Ok(None) => {
+                        if let Some(bytes) = noise.look(&*near.rx, false) {
+                            self.say_no_frame(&self.served, bytes);
+                        }
+                        near.rx.wait(noise.limit(self.idle()));
+                    }
                 }
             }
             false

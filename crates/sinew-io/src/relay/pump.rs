@@ -77,15 +77,53 @@ impl Wake for Ending {
     }
 }
 
-/// Carries packets until a side closes, or nothing has passed for as long as `idle` says. What is
-/// told of each first packet that is too large: its direction (0: from near to far), its size, and what
-/// the link takes.
+/// What is told of while packets are carried, once in each direction.
+pub(super) enum Trouble {
+    /// A packet has so many bytes, and the link takes up to so many.
+    TooLarge(usize, usize),
+    /// So many bytes came, and no frame in them.
+    NoFrame(u64),
+}
+
+/// How long bytes may come without a frame before that is told.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Bytes that come on a link that has brought no frame yet.
+#[derive(Default)]
+pub(super) struct Noise {
+    since: Option<Instant>,
+    is_told: bool,
+}
+
+impl Noise {
+    /// How many came, where that is to be told now: after some time, or at the end of the link.
+    pub(super) fn look(&mut self, rx: &(dyn Receive + Send), is_end: bool) -> Option<u64> {
+        let bytes = rx.traffic().bytes_in;
+        if bytes == 0 || self.is_told {
+            return None;
+        }
+        let since = *self.since.get_or_insert_with(Instant::now);
+        self.is_told = is_end || since.elapsed() >= PATIENCE;
+        self.is_told.then_some(bytes)
+    }
+
+    /// How long a look may wait for the next one.
+    pub(super) fn limit(&self, idle: Option<Duration>) -> Option<Duration> {
+        match self.since.is_some() && !self.is_told {
+            true => Some(idle.map_or(PATIENCE, |idle| idle.min(PATIENCE))),
+            false => idle,
+        }
+    }
+}
+
+/// Carries packets until a side closes, or nothing has passed for as long as `idle` says. Trouble is
+/// told with its direction (0: from near to far).
 pub(super) fn pump(
     near: &mut Apart,
     far: &mut Apart,
     ending: &Ending,
     idle: Option<Duration>,
-    too_large: &(dyn Fn(usize, usize, usize) + Sync),
+    tell: &(dyn Fn(usize, Trouble) + Sync),
 ) -> ([Carried; 2], Ended) {
     let [forth, back] = &ending.bells;
     let (forth, back) = (
@@ -105,8 +143,8 @@ pub(super) fn pump(
         },
     );
     let (forth, back) = thread::scope(|scope| {
-        let back = scope.spawn(|| back.carry(ending, &|size, mtu| too_large(1, size, mtu)));
-        let forth = forth.carry(ending, &|size, mtu| too_large(0, size, mtu));
+        let back = scope.spawn(|| back.carry(ending, &|trouble| tell(1, trouble)));
+        let forth = forth.carry(ending, &|trouble| tell(0, trouble));
         (forth, back.join().unwrap_or_default())
     });
     let why = lock(&ending.why).unwrap_or(Ended::Stopped);
@@ -124,7 +162,7 @@ struct Way<'a> {
 }
 
 impl Way<'_> {
-    fn carry(self, ending: &Ending, too_large: &dyn Fn(usize, usize)) -> Carried {
+    fn carry(self, ending: &Ending, tell: &dyn Fn(Trouble)) -> Carried {
         let Way {
             rx,
             tx,
@@ -135,9 +173,13 @@ impl Way<'_> {
         let waker = bell.clone().into();
         let mut carried = Carried::default();
         let mut quiet = Quiet::default();
+        let mut noise = Some(Noise::default());
         while !ending.is_over() {
             let packet = match rx.peek() {
-                Ok(Some(packet)) => packet,
+                Ok(Some(packet)) => {
+                    noise = None;
+                    packet
+                }
                 Ok(None) => {
                     tx.flush();
                     let passed = ending.passed.load(Ordering::Relaxed);
@@ -145,10 +187,16 @@ impl Way<'_> {
                         ending.end(source);
                         break;
                     }
-                    rx.wait(idle);
+                    if let Some(bytes) = noise.as_mut().and_then(|it| it.look(rx, false)) {
+                        tell(Trouble::NoFrame(bytes));
+                    }
+                    rx.wait(noise.as_ref().map_or(idle, |it| it.limit(idle)));
                     continue;
                 }
                 Err(_) => {
+                    if let Some(bytes) = noise.as_mut().and_then(|it| it.look(rx, true)) {
+                        tell(Trouble::NoFrame(bytes));
+                    }
                     tx.flush();
                     ending.end(source);
                     break;
@@ -162,7 +210,7 @@ impl Way<'_> {
                 }
                 Err(SendError::TooLarge) => {
                     if carried.too_large == 0 {
-                        too_large(packet.len(), tx.mtu());
+                        tell(Trouble::TooLarge(packet.len(), tx.mtu()));
                     }
                     carried.too_large += 1;
                 }
