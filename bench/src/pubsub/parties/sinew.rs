@@ -177,6 +177,8 @@ impl Publisher for Publishes {
             if put != Put::Dropped {
                 return Ok(());
             }
+            // Who takes it up may need this very core.
+            thread::yield_now();
         }
     }
 
