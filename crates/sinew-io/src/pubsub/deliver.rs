@@ -6,10 +6,11 @@
 use std::ops::Range;
 
 use sinew::pubsub::codec::{
-    Body, Consolidation, Encoding, Entity, Kind, Qos, Query, Reply as Answer, SourceInfo, Timestamp,
+    Body, Consolidation, Encoding, Entity, Kind, Payloads, Qos, Query, Reply as Answer, SourceInfo,
+    Timestamp,
 };
 use sinew::pubsub::session::{
-    Ended, Event, QueryId, QueryableId, Question, Reply, RequestId, Sample, SubscriberId,
+    Ended, Event, QueryId, QueryableId, Question, Reply, RequestId, Run, Sample, SubscriberId,
 };
 
 use super::tables::Host;
@@ -79,6 +80,8 @@ struct HeldReply {
 enum Arrival {
     /// A value without options, as nearly all are.
     Plain(SubscriberId, Qos, bool, Held, Held),
+    /// Many of these.
+    Run(SubscriberId, Qos, bool, Held, Payloads),
     Sample(Box<HeldSample>),
     Query(Box<HeldQuery>),
     Reply(Box<HeldReply>),
@@ -135,6 +138,13 @@ impl Arrivals {
         };
         self.list.push(arrival);
         None
+    }
+
+    /// Keeps samples of `packet`.
+    pub(super) fn keep_run(&mut self, packet: &[u8], run: &Run<'_>) {
+        let key = self.key(packet, run.key);
+        let run = Arrival::Run(run.subscriber, run.qos, run.reliable, key, run.payloads);
+        self.list.push(run);
     }
 
     fn sample(&mut self, packet: &[u8], subscriber: SubscriberId, sample: &Sample<'_>) -> Arrival {
@@ -286,6 +296,18 @@ impl Arrivals {
                         body: Body::put(held.bytes(payload)),
                     };
                     to.sample(*subscriber, &sample);
+                }
+                Arrival::Run(subscriber, qos, reliable, key, payloads) => {
+                    let mut sample = Sample {
+                        key: held.text(key),
+                        qos: *qos,
+                        reliable: *reliable,
+                        body: Body::put(&[]),
+                    };
+                    for payload in payloads.of(packet) {
+                        sample.body.payload = payload;
+                        to.sample(*subscriber, &sample);
+                    }
                 }
                 Arrival::Sample(sample) => {
                     let HeldSample {

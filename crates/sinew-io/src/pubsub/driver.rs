@@ -501,6 +501,10 @@ impl Driver {
             let mut full = false;
             self.arrivals.watch(all.session.tables_mut().fragments());
             while !(done || full || self.arrivals.is_full() || self.arrivals.lies_in_session()) {
+                if let Some(run) = all.session.run(packet) {
+                    self.arrivals.keep_run(packet, &run);
+                    continue;
+                }
                 match all.session.receive(packet, &mut *all.tx, now) {
                     Step::More => {}
                     Step::Done => done = true,

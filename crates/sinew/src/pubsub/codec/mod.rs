@@ -47,7 +47,7 @@ pub use body::{Body, Kind};
 pub use declare::{Declaration, Declare, EntityKind};
 pub use encoding::Encoding;
 pub use key::WireExpr;
-pub use network::{Interest, Push, Request, Response, ResponseFinal};
+pub use network::{Interest, Payloads, Push, Request, Response, ResponseFinal};
 pub use oam::{Oam, OamBody};
 pub use query::{Consolidation, Query, Reply, Target};
 pub use reader::Reader;

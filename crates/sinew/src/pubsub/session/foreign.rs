@@ -102,7 +102,7 @@ impl<'t, K: AsRef<str>, R: Rows + ?Sized> Shared<'t, K, R> {
     }
 
     /// What the number of a declared key stands for; `None`: nobody has declared it.
-    fn scope(self, key: &WireExpr<'_>) -> Option<&'t str> {
+    pub(super) fn scope(self, key: &WireExpr<'_>) -> Option<&'t str> {
         if key.scope == 0 {
             return Some("");
         }

@@ -53,7 +53,7 @@ pub use own::Entry;
 pub use publish::{DeclareError, PublisherId, PublisherOptions, Put, PutError};
 pub use query::{Ask, AskError, Ended, Query, QueryId, Reply};
 pub use stats::Stats;
-pub use subscribe::{Sample, SubscriberId};
+pub use subscribe::{Run, Sample, SubscriberId};
 pub use tables::{All, Fixed, KEY_ROOM, Opens, Rows, Tables};
 
 use agreed::Agreed;

@@ -1,12 +1,14 @@
 //! The messages of the network: what stands in a frame, between the two ends and everybody behind them.
 
 mod interest;
+mod payloads;
 mod push;
 mod request;
 
 use super::{Ext, Extensions, Qos, Reader, id_of};
 
 pub use interest::Interest;
+pub use payloads::Payloads;
 pub use push::Push;
 pub use request::{Request, Response, ResponseFinal};
 
