@@ -4,6 +4,9 @@ use std::time::{Duration, Instant};
 
 /// How long a thread looks where nothing else is said, on a machine with more than one processor.
 const SPIN: Duration = Duration::from_micros(50);
+/// So long a thread looks without a pause. Then whoever else needs its processor, which may be the peer, has
+/// it between looks: to sleep and be woken would cost both sides far more.
+const ALONE: Duration = Duration::from_micros(2);
 /// Where looking never found anything, it is tried for the limit by this share.
 const LEAST: u32 = 16;
 
@@ -49,9 +52,13 @@ impl Spin {
                 }
                 std::hint::spin_loop();
             }
-            if begin.elapsed() >= now {
+            let looked = begin.elapsed();
+            if looked >= now {
                 self.now = (self.now / 2).max(self.limit / LEAST);
                 return false;
+            }
+            if looked >= ALONE {
+                std::thread::yield_now();
             }
         }
     }
