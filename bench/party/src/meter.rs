@@ -1,6 +1,6 @@
 //! What a subscriber counts.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,7 +21,8 @@ pub struct Meter {
     received: AtomicU64,
     lost: AtomicU64,
     late: AtomicU64,
-    watching: AtomicBool,
+    /// Begins and ends so far. Who watches ends with the next one.
+    turns: AtomicU64,
     windows: Mutex<Vec<(Instant, u64)>>,
     times: Mutex<Vec<u32>>,
 }
@@ -68,14 +69,16 @@ impl Meter {
 
     /// Begins anew; the samples so far.
     pub fn begin(self: &Arc<Self>) -> u64 {
+        let turn = self.turns.fetch_add(1, Relaxed) + 1;
         lock(&self.windows).clear();
         lock(&self.times).clear();
-        self.watching.store(true, Relaxed);
         let meter = self.clone();
         thread::spawn(move || {
-            while meter.watching.load(Relaxed) {
-                let window = (Instant::now(), meter.received.load(Relaxed));
-                lock(&meter.windows).push(window);
+            while let mut windows = lock(&meter.windows)
+                && meter.turns.load(Relaxed) == turn
+            {
+                windows.push((Instant::now(), meter.received.load(Relaxed)));
+                drop(windows);
                 thread::sleep(WINDOW);
             }
         });
@@ -96,7 +99,7 @@ impl Meter {
             }
             thread::sleep(Duration::from_millis(1));
         }
-        self.watching.store(false, Relaxed);
+        self.turns.fetch_add(1, Relaxed);
         let received = self.received.load(Relaxed);
         let (rate, mean) = rates(&lock(&self.windows));
         // Those at the end are in no gap.
@@ -169,6 +172,23 @@ mod tests {
         let (meter, mut take) = Meter::new(8, false);
         take(&[0; 8]);
         assert_eq!(number(&meter.end(3, Duration::ZERO), "lost"), 2.0);
+    }
+
+    #[test]
+    fn who_watched_the_round_before_does_not_watch_the_next_one() {
+        let (meter, _take) = Meter::new(8, false);
+        for _ in 0..5 {
+            meter.begin();
+            meter.end(0, Duration::ZERO);
+        }
+        meter.begin();
+        while lock(&meter.windows).len() < 4 {
+            thread::yield_now();
+        }
+        let windows = lock(&meter.windows).clone();
+        for pair in windows.windows(2) {
+            assert!(pair[1].0 - pair[0].0 >= WINDOW);
+        }
     }
 
     #[test]
