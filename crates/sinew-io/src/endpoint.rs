@@ -39,8 +39,6 @@ pub const MAX_BATCH: usize = 65_535;
 const MAX_DATAGRAM: usize = 65_487;
 /// A batch that fits into one frame of an Ethernet.
 const UDP_BATCH: usize = 1450;
-/// Few enough that the blocks of both directions stay in a processor's cache.
-const SHM_BATCH: usize = 16_384;
 /// The speed of a serial line where an endpoint names none.
 pub const DEFAULT_BAUD: u32 = 115_200;
 /// The longest time to look before a sleep that an endpoint may name.
@@ -52,7 +50,7 @@ pub const MAX_SPIN: Duration = Duration::from_millis(1);
 /// | use | framing of a stream | bytes per packet | at most |
 /// |---|---|---|---|
 /// | calls | `hdlc` | 1,024 | 4,096 |
-/// | batches | `zenoh` on tcp and unix, else `hdlc` | 65,535 with `zenoh` or `len`; 1,450 on udp; 16,384 on shm; else 1,024 | 65,535; on udp 65,487 |
+/// | batches | `zenoh` on tcp and unix, else `hdlc` | 65,535 on shm, and with `zenoh` or `len`; 1,450 on udp; else 1,024 | 65,535; on udp 65,487 |
 /// | any | `hdlc` | 65,535 with `zenoh`; else 1,024 | as for batches |
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Use {
@@ -78,7 +76,7 @@ impl Use {
         match (self, on_stream) {
             (Use::Batches | Use::Any, Some(Framing::Zenoh)) => MAX_BATCH,
             (Use::Batches, Some(Framing::Length)) => MAX_BATCH,
-            (Use::Batches, None) if matches!(address, Address::Shm(_)) => SHM_BATCH,
+            (Use::Batches, None) if matches!(address, Address::Shm(_)) => MAX_BATCH,
             (Use::Batches, None) => UDP_BATCH,
             _ => DEFAULT_MTU,
         }
@@ -546,7 +544,7 @@ mod tests {
         assert_eq!(of(Use::Batches, "tcp:a:1?frame=hdlc"), (hdlc, DEFAULT_MTU));
         assert_eq!(of(Use::Batches, "serial:/x"), (hdlc, DEFAULT_MTU));
         assert_eq!(of(Use::Batches, "udp:a:1").1, UDP_BATCH);
-        assert_eq!(of(Use::Batches, "shm:/x").1, SHM_BATCH);
+        assert_eq!(of(Use::Batches, "shm:/x").1, MAX_BATCH);
         assert_eq!(of(Use::Any, "unix:/x"), (hdlc, DEFAULT_MTU));
         assert_eq!(of(Use::Any, "unix:/x?frame=zenoh").1, MAX_BATCH);
         assert_eq!(of(Use::Any, "unix:/x?frame=zenoh&mtu=64").1, 64);
