@@ -127,6 +127,8 @@ pub struct Node<T: Tables = All> {
     pub tx: Out,
     pub rx: Rc<RefCell<Way>>,
     pub told: Vec<Told>,
+    /// Samples are taken in by runs, where they can.
+    pub runs: bool,
     /// The packet in hand.
     packet: Option<Vec<u8>>,
 }
@@ -138,6 +140,7 @@ impl<T: Tables> Node<T> {
             tx,
             rx: Rc::default(),
             told: Vec::new(),
+            runs: false,
             packet: None,
         }
     }
@@ -154,6 +157,19 @@ impl<T: Tables> Node<T> {
             // A message has a byte at least, and is told to each entity and passed.
             steps += 1;
             assert!(steps <= 6 * packet.len() + 6, "endless: {packet:02x?}");
+            if self.runs
+                && let Some(run) = self.session.run(packet)
+            {
+                assert!(run.payloads.count() > 0);
+                let told = |payload: &[u8]| {
+                    let key = run.key.to_owned();
+                    Told::Sample(run.subscriber, key, Kind::Put, payload.to_vec())
+                };
+                let before = self.told.len();
+                self.told.extend(run.payloads.of(packet).map(told));
+                assert_eq!(self.told.len() - before, run.payloads.count() as usize);
+                continue;
+            }
             match self.session.receive(packet, &mut self.tx, now) {
                 Step::More => {}
                 Step::Done => self.packet = None,
