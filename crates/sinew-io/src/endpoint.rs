@@ -15,7 +15,7 @@
 //! | `offset=N` | the same: where the link begins in the file, in bytes, a multiple of 4,096 | 0 |
 //! | `config=FILE` | shm: a link file (`sinew_shm::domain::file`), one channel of which carries the calls | a link with one channel, of `mtu` |
 //! | `queue=NAME` | with `config`: which channel, by its name or id | `rpc`, or the only one |
-//! | `spin=N` | shm; 0 to 1,000 microseconds of looking before a sleep | 0 on one processor, else 50 |
+//! | `spin=N` | shm; 0 to 1,000 microseconds of looking before a sleep | 50 |
 //!
 //! IPv6 addresses stand in brackets: `tcp:[::1]:4000`. A path or command that contains a `?` ends
 //! in one more. `stdio:` is the other end of `exec:`: the own standard input and output.
@@ -106,7 +106,8 @@ pub struct Endpoint {
     /// dropped. Over shared memory both sides must have the same.
     pub mtu: usize,
     /// Over shared memory: how long a thread that waits looks for a packet before it sleeps, in
-    /// whole microseconds, at most [`MAX_SPIN`]; `None` leaves it to the number of processors.
+    /// whole microseconds, at most [`MAX_SPIN`]; `None` is 50. Whoever else needs the processor gets
+    /// it meanwhile.
     pub spin: Option<Duration>,
     /// Over memory that another core shares, and not another process: how it is rung.
     pub doorbell: Option<Box<Doorbell>>,

@@ -10,7 +10,7 @@ use sinew_shm::linux::memfd::SegmentError;
 
 use super::config::Chosen;
 use super::process::ProcessLink;
-use super::spin::default_spin;
+use super::spin::SPIN;
 use crate::connect_error::ConnectError;
 use crate::endpoint::Endpoint;
 
@@ -38,7 +38,7 @@ pub(crate) fn over(
     link: Link,
     Chosen { channel, .. }: Chosen,
 ) -> Result<ProcessLink, ConnectError> {
-    let spin = endpoint.spin.unwrap_or_else(default_spin);
+    let spin = endpoint.spin.unwrap_or(SPIN);
     ProcessLink::new(link, channel, spin).ok_or_else(|| no_room(endpoint))
 }
 

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-/// How long a thread looks where nothing else is said, on a machine with more than one processor.
-const SPIN: Duration = Duration::from_micros(50);
-/// So long a thread looks without a pause. Then whoever else needs its processor, which may be the peer, has
-/// it between looks: to sleep and be woken would cost both sides far more.
-const ALONE: Duration = Duration::from_micros(2);
+/// How long a thread looks where the endpoint does not say.
+pub(crate) const SPIN: Duration = Duration::from_micros(50);
+/// So long of it without a pause, which finds the answer of a fast peer soonest. After that whoever else needs
+/// the processor has it between looks: it may be the peer, and a sleep costs both sides far more.
+const ALONE: Duration = Duration::from_micros(1);
 /// Where looking never found anything, it is tried for the limit by this share.
 const LEAST: u32 = 16;
 
@@ -16,20 +16,25 @@ const LEAST: u32 = 16;
 pub(crate) struct Spin {
     limit: Duration,
     now: Duration,
+    alone: Duration,
 }
 
-/// How long to look where the endpoint does not say: not at all where this process has one
-/// processor, because the peer needs it to go on.
-pub(crate) fn default_spin() -> Duration {
+/// How long to look without a pause: not at all where this process has one processor, because the peer
+/// mostly needs it to go on.
+fn alone() -> Duration {
     match std::thread::available_parallelism() {
-        Ok(processors) if processors.get() > 1 => SPIN,
+        Ok(processors) if processors.get() > 1 => ALONE,
         _ => Duration::ZERO,
     }
 }
 
 impl Spin {
     pub(crate) fn new(limit: Duration) -> Spin {
-        Spin { limit, now: limit }
+        Spin {
+            limit,
+            now: limit,
+            alone: alone(),
+        }
     }
 
     /// Looks until `found` says so, at most for as long as is worth it, and for `timeout`.
@@ -57,7 +62,7 @@ impl Spin {
                 self.now = (self.now / 2).max(self.limit / LEAST);
                 return false;
             }
-            if looked >= ALONE {
+            if looked >= self.alone {
                 std::thread::yield_now();
             }
         }
