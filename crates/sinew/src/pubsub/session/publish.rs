@@ -99,6 +99,41 @@ impl Message for Plain<'_> {
     }
 }
 
+/// The same, whose payload a function writes.
+struct Filled<F> {
+    number: u16,
+    qos: Qos,
+    len: usize,
+    fill: Option<F>,
+}
+
+impl<F: FnOnce(&mut [u8])> Filled<F> {
+    #[inline]
+    fn fill(&mut self, writer: &mut Writer<'_>) {
+        if let Some(room) = writer.room(self.len)
+            && let Some(fill) = self.fill.take()
+        {
+            fill(room);
+        }
+    }
+}
+
+impl<F: FnOnce(&mut [u8])> Message for Filled<F> {
+    #[inline(always)]
+    fn write(&mut self, writer: &mut Writer<'_>) {
+        let key = WireExpr::declared(self.number, true);
+        Push::put_head(key, self.qos, self.len, writer);
+        self.fill(writer);
+    }
+
+    #[inline(never)]
+    fn write_again(&mut self, writer: &mut Writer<'_>) {
+        let key = WireExpr::declared(self.number, true);
+        Push::long_put_head(key, self.qos, self.len, writer);
+        self.fill(writer);
+    }
+}
+
 /// What became of a sample.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Put {
@@ -264,17 +299,11 @@ impl<T: Tables> Session<T> {
         now: Instant,
         fill: impl FnOnce(&mut [u8]),
     ) -> Result<Put, PutError> {
-        let mut fill = Some(fill);
-        self.push(tx, id, now, true, |number, qos| {
-            let key = WireExpr::declared(number, true);
-            by(move |writer| {
-                Push::put_head(key, qos, len, writer);
-                if let Some(room) = writer.room(len)
-                    && let Some(fill) = fill.take()
-                {
-                    fill(room);
-                }
-            })
+        self.push(tx, id, now, true, |number, qos| Filled {
+            number,
+            qos,
+            len,
+            fill: Some(fill),
         })
     }
 
