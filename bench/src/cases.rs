@@ -103,6 +103,7 @@ pub fn run(name: &str, n: u64) -> Result<()> {
         }
         "rpc-threads" => rpc_threads(n),
         "pubsub-batch" => crate::batched::publish(n)?,
+        "pubsub-run" => crate::batched::subscribe(n)?,
         "hdlc-encode" => hdlc_encode(n),
         "hdlc-decode" => hdlc_decode(n),
         _ => return Err(format!("no case {name}").into()),

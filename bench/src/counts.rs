@@ -25,7 +25,7 @@ pub struct Case {
 }
 
 /// Every case with its gate.
-pub const CASES: [Case; 7] = [
+pub const CASES: [Case; 8] = [
     Case {
         name: "rpc",
         what: "typed call, no hop, both sides",
@@ -65,6 +65,14 @@ pub const CASES: [Case; 7] = [
         rounds: 10_000,
         units: 1,
         limit: Some(150.0),
+    },
+    Case {
+        name: "pubsub-run",
+        what: "8 bytes taken in from a batch, no driver",
+        unit: "instructions/sample",
+        rounds: 10_000,
+        units: 1,
+        limit: Some(55.0),
     },
     Case {
         name: "hdlc-encode",
