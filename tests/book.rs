@@ -17,6 +17,16 @@ mod streams;
 #[path = "book/xous.rs"]
 mod xous;
 
+/// A whole program, as the book shows it.
+mod lamp_program {
+    include!("book/lamp.rs");
+
+    #[test]
+    fn a_whole_program_publishes_and_receives() {
+        main().unwrap();
+    }
+}
+
 sinew::include_proto!("lamp");
 
 use std::error::Error;

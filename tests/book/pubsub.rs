@@ -1,5 +1,6 @@
 //! The samples of the pages on publish, subscribe and query.
 
+// ANCHOR: uses
 use std::error::Error;
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use sinew_io::pubsub::{
     self, Answer, Ask, Body, Encoding, Ended, KeyExpr, Node, Options, Overflow, Priority,
     Publisher, PublisherOptions, Put, PutError, Qos, State,
 };
+// ANCHOR_END: uses
 
 /// How long anything may take that should come at once.
 const SOON: Duration = Duration::from_secs(10);
@@ -41,7 +43,8 @@ fn a_publisher_has_four_lines() -> Result<(), Box<dyn Error>> {
     let became = lamp.put(b"on")?;
     println!("{became}");
     // ANCHOR_END: publish
-    assert_eq!(became, Put::Sent);
+    // Its subscriber may have been told of by then.
+    assert!(matches!(became, Put::Sent | Put::Heard));
     let sample = there.join().unwrap().ok_or("no sample")?;
     assert_eq!((&*sample.key, &*sample.payload), ("demo/lamp", &b"on"[..]));
     Ok(())
@@ -272,13 +275,15 @@ mod bare {
 
 #[tokio::test]
 async fn tasks_publish_and_receive() -> Result<(), Box<dyn Error>> {
-    use sinew_io::tokio::pubsub::{self, AsyncNode};
+    use sinew_io::tokio::pubsub;
 
     let (near, far) = sinew_io::threads::link();
     let near = pubsub::over(near.apart(), Options::peer());
     let far = pubsub::accept(far.apart(), Options::peer());
 
     // ANCHOR: tasks
+    use sinew_io::tokio::pubsub::AsyncNode;
+
     async fn follow(node: AsyncNode) -> Result<(), Box<dyn Error>> {
         let lamp = node.publisher("demo/lamp")?;
         let mut switches = node.samples("demo/switch", 16, Overflow::Wait)?;
