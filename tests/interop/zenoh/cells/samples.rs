@@ -121,6 +121,32 @@ pub fn key_expressions(case: &mut Case<'_>) -> Result<String, Failure> {
     ))
 }
 
+pub fn long_keys(case: &mut Case<'_>) -> Result<String, Failure> {
+    let lengths: &[usize] = match case.lossy {
+        true => &[300, 1_000],
+        false => &[300, 5_000, 65_000],
+    };
+    for length in lengths {
+        let (id, key) = (case.id(&length.to_string()), case.key(&"k".repeat(*length)));
+        case.taker.subscribe(&id, &key)?;
+        let quality = Quality::default();
+        case.giver.publisher(&id, &key, &quality, true)?;
+        case.matched(&id)?;
+        let mut seen = None;
+        until("a sample", || {
+            case.giver.put(&id, b"on", &With::default())?;
+            seen = next_within(case.taker, &id, SOON / 5)?;
+            Ok(seen.is_some())
+        })?;
+        match seen {
+            Some(Happened::Sample(sample)) => same(sample.key == key, true)?,
+            other => return Err(format!("found {other:?}, expected a sample")),
+        }
+        case.part(&id)?;
+    }
+    Ok(format!("{lengths:?} bytes"))
+}
+
 pub fn many_keys(case: &mut Case<'_>) -> Result<String, Failure> {
     const KEYS: usize = 100;
     let all = case.id("all");
