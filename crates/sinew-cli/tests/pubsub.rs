@@ -134,6 +134,8 @@ fn samples_reach_another_process_on_every_link_with_all_that_belongs_to_them() {
         assert!(said.starts_with("3 samples: "), "{place}: {said}");
         let (code, out, err) = sub.end();
         assert_eq!(code, Some(0), "{place}: {err}");
+        assert!(err.starts_with("client "), "{place}: {err}");
+        assert!(err.contains(" connected "), "{place}: {err}");
         assert!(err.contains("3 samples, 6 bytes"), "{place}: {err}");
         let lines: Vec<Value> = out
             .lines()

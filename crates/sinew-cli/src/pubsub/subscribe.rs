@@ -115,9 +115,14 @@ impl Args {
         tally: &Tally,
     ) -> Result<(), Failure> {
         let mut looked = Instant::now();
+        let mut was_quiet = true;
         while !interrupt.is_set() && !self.is_enough(tally) {
             match samples.recv_timeout(TICK) {
                 Ok(sample) => {
+                    // Who sends it is told of first.
+                    if std::mem::take(&mut was_quiet) {
+                        nodes.look()?;
+                    }
                     tally.count(sample.payload.len());
                     let text = match self.json {
                         true => show::json(&sample),
@@ -127,7 +132,7 @@ impl Args {
                         break;
                     }
                 }
-                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Timeout) => was_quiet = true,
                 Err(RecvTimeoutError::Disconnected) => break,
             }
             if looked.elapsed() > TICK {
