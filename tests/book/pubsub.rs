@@ -248,7 +248,7 @@ mod bare {
 
         let mut now = Instant::from_micros(0);
         sensor.open(now);
-        panel.accept(now);
+        panel.accept();
         let (mut percent, mut seen) = (0, 0);
         while seen < 5 {
             now = now.after(Duration::from_millis(1)); // what a clock does

@@ -63,7 +63,7 @@ fn in_phase(phase: &str) -> Hand<All> {
     }
     match phase {
         "opening" | "asked" | "asked for" => hand.node.session.open(NOW),
-        "listening" | "greeted" | "accepted" => hand.node.session.accept(NOW),
+        "listening" | "greeted" | "accepted" => hand.node.session.accept(),
         _ => {}
     }
     hand.turn();
@@ -90,7 +90,7 @@ fn comes_back(mut hand: Hand<All>, phase: &str, what: &[u8]) {
     hand.node.take();
     match phase {
         "listening" | "greeted" | "accepted" => {
-            hand.node.session.accept(NOW);
+            hand.node.session.accept();
             hand.ask();
         }
         _ => {

@@ -128,7 +128,7 @@ fn session_allocates_nothing_from_handshake_to_reconnect() {
         other.subscriber("demo/lamp").unwrap();
         other.queryable("demo/*", true).unwrap();
         for _ in 0..3 {
-            other.accept(NOW);
+            other.accept();
             one.open(NOW);
             let mut settle = |one: &mut Node, other: &mut Node, tx: &mut Half<'_>| {
                 for _ in 0..8 {

@@ -220,7 +220,7 @@ fn answer_to_a_query_of_an_earlier_session_is_refused() {
 #[test]
 fn repeated_open_is_answered_with_the_numbers_of_the_session() {
     let mut hand = Hand::new(config(), All::new(), 1024, PEER);
-    hand.node.session.accept(NOW);
+    hand.node.session.accept();
     hand.give(&init(&PEER, false, &[]));
     let cookie = hand.cookie();
     let (ask, mut answers) = (open(&PEER, false, &cookie), Vec::new());
@@ -297,7 +297,7 @@ fn peer_that_has_forgotten_the_session_gets_a_new_one_without_asking_twice() {
 #[test]
 fn other_version_is_refused_as_invalid() {
     let mut hand = Hand::new(config(), All::new(), 1024, PEER);
-    hand.node.session.accept(NOW);
+    hand.node.session.accept();
     let mut packet = init(&PEER, false, &[]);
     packet[1] = 8;
     hand.give(&packet);
@@ -600,7 +600,7 @@ fn close_in_any_phase_is_taken_and_a_new_link_works() {
         for steps in 0..3 {
             let mut hand = Hand::new(config(), All::new(), 1024, PEER);
             match accepts {
-                true => hand.node.session.accept(NOW),
+                true => hand.node.session.accept(),
                 false => hand.node.session.open(NOW),
             }
             hand.turn();

@@ -387,7 +387,7 @@ impl Driver {
                 core.looks_at = Instant::START;
                 let now = core.clock.now();
                 match self.source.as_ref().is_some_and(Source::accepts) {
-                    true => core.session.accept(now),
+                    true => core.session.accept(),
                     false => core.session.open(now),
                 }
                 drop(core);

@@ -164,7 +164,7 @@ impl World {
         it.waits = false;
         match side {
             0 => it.session.open(self.now),
-            _ => it.session.accept(self.now),
+            _ => it.session.accept(),
         }
     }
 

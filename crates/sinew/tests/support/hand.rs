@@ -88,7 +88,7 @@ impl<T: Tables> Hand<T> {
     /// With a node that accepts.
     pub fn asking(config: Config, tables: T, mtu: usize, offer: Offer) -> Self {
         let mut hand = Hand::new(config, tables, mtu, offer);
-        hand.node.session.accept(NOW);
+        hand.node.session.accept();
         hand.ask();
         hand
     }

@@ -213,7 +213,7 @@ pub fn join<A: Tables, B: Tables>(one: &mut Node<A>, other: &mut Node<B>, now: I
     other.rx = one.tx.way.clone();
     one.drop_packet();
     other.drop_packet();
-    other.session.accept(now);
+    other.session.accept();
     one.session.open(now);
 }
 

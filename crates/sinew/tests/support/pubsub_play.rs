@@ -166,7 +166,7 @@ impl Play {
         self.link.sent.clear();
         self.packet = None;
         match self.accepts {
-            true => self.session.accept(self.now()),
+            true => self.session.accept(),
             false => self.session.open(self.now()),
         }
         self.turn();

@@ -21,6 +21,8 @@ pub struct Peer {
 /// See the [module](self).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Agreed {
+    /// The number of one's own first frame: another one in each session.
+    pub first_sn: u32,
     /// Above every sequence number, less one: a power of two less one.
     pub mask: u32,
     /// Largest packet to send, in bytes.
@@ -36,6 +38,7 @@ pub(super) const RESOLUTION: u8 = 0x0a;
 
 impl Agreed {
     pub(super) const NONE: Agreed = Agreed {
+        first_sn: 0,
         mask: mask(RESOLUTION),
         limit: 0,
         patch: 0,

@@ -76,7 +76,7 @@ impl<T: Tables> Session<T> {
                 let open = Open {
                     ack: false,
                     lease_ms: self.config.lease_ms,
-                    initial_sn: self.first_sn(),
+                    initial_sn: self.agreed.first_sn,
                     cookie: init.cookie,
                 };
                 self.out
@@ -94,6 +94,7 @@ impl<T: Tables> Session<T> {
                     // One that was repeated on the way is answered, and nobody takes the answer up. To
                     // who has forgotten the session, the answer is the same, and OPEN will say so.
                     let agreed = Agreed {
+                        first_sn: self.agreed.first_sn,
                         lease: self.agreed.lease,
                         ..Agreed::by(init, batch_size, tx.mtu())
                     };
@@ -141,7 +142,7 @@ impl<T: Tables> Session<T> {
                 let ack = Open {
                     ack: true,
                     lease_ms: self.config.lease_ms,
-                    initial_sn: self.first_sn(),
+                    initial_sn: self.agreed.first_sn,
                     cookie: &[],
                 };
                 if open.initial_sn > self.agreed.mask {
@@ -168,7 +169,7 @@ impl<T: Tables> Session<T> {
         }
         self.agreed.lease = u64::from(open.lease_ms).saturating_mul(1000);
         self.incoming.reset(open.initial_sn);
-        self.out.reset(self.first_sn(), now);
+        self.out.reset(self.agreed.first_sn, now);
         Ok(self.begin(now))
     }
 
@@ -187,15 +188,8 @@ impl<T: Tables> Session<T> {
     fn agree(&mut self, init: &Init<'_>, batch_size: u16, mtu: usize) {
         self.peer = Some(Peer::by(init));
         self.agreed = Agreed::by(init, batch_size, mtu);
-    }
-
-    /// The first sequence number: another one in each session.
-    fn first_sn(&self) -> u32 {
-        let before = match self.phase {
-            Phase::Open => self.stats.opened.wrapping_sub(1),
-            _ => self.stats.opened,
-        };
-        scramble(self.config.seed ^ before) & self.agreed.mask
+        let turn = self.config.seed ^ self.stats.opened;
+        self.agreed.first_sn = scramble(turn) & self.agreed.mask;
     }
 
     /// When the handshake is asked for again.
@@ -240,6 +234,7 @@ impl Peer {
 impl Agreed {
     fn by(init: &Init<'_>, batch_size: u16, mtu: usize) -> Agreed {
         Agreed {
+            first_sn: 0,
             mask: mask(lesser(RESOLUTION, init.resolution)),
             // The length that stands before a batch on a stream is part of it.
             limit: usize::from(batch_size).saturating_sub(2).min(mtu),

@@ -58,7 +58,8 @@ pub use tables::{All, Fixed, KEY_ROOM, Opens, Rows, Tables};
 
 use agreed::Agreed;
 use incoming::Incoming;
-use out::{Out, Refused};
+use out::Out;
+use receive::Trouble;
 
 /// What a session is made with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -236,7 +237,7 @@ impl<T: Tables> Session<T> {
 
     /// Asks the other side for a session, on a new link. [`Session::poll`] sends the first message.
     pub fn open(&mut self, now: Instant) {
-        self.fresh(Phase::Opening, now);
+        self.fresh(Phase::Opening);
         self.accepts = false;
         self.retry = now;
         self.give_up = now.after_micros(self.config.patience);
@@ -244,22 +245,18 @@ impl<T: Tables> Session<T> {
 
     /// Waits on a new link for the other side to ask for a session. Needs tables that accept
     /// ([`Tables::ACCEPTS`]); where they do not, this does not compile.
-    pub fn accept(&mut self, now: Instant) {
+    pub fn accept(&mut self) {
         const { assert!(T::ACCEPTS, "these tables are of a session that only opens") };
-        self.fresh(Phase::Listening, now);
+        self.fresh(Phase::Listening);
         self.accepts = true;
     }
 
     /// Nothing of a link before goes over to a new one.
-    fn fresh(&mut self, phase: Phase, now: Instant) {
+    fn fresh(&mut self, phase: Phase) {
         self.drop_peer();
         self.phase = phase;
         self.incoming.finish();
         self.broken = None;
-        self.agreed = Agreed::NONE;
-        self.out.reset(0, now);
-        self.retry = Instant::FAR;
-        self.give_up = Instant::FAR;
     }
 
     fn accepts(&self) -> bool {
@@ -344,32 +341,51 @@ impl<T: Tables> Session<T> {
     /// Before it is called at a lease's end, what has arrived must have been handed to
     /// [`Session::receive`].
     pub fn poll<X: Tx + ?Sized>(&mut self, tx: &mut X, now: Instant) -> Step<'static> {
-        if let Some(reason) = self.broken.take() {
-            return Step::Event(self.end(tx, reason, now));
-        }
         if T::ASKS
+            && self.broken.is_none()
             && let Some(event) = self.ended_query(now)
         {
             return Step::Event(event);
         }
         match self.due(tx, now) {
-            Ok(None) => Step::Done,
-            Ok(Some(reason)) => Step::Event(self.end(tx, reason, now)),
-            Err(Refused::Full | Refused::Cut) => Step::Full,
-            Err(Refused::TooLarge) => Step::Event(self.end(tx, Closed::Refused, now)),
-            Err(Refused::Closed) => Step::Event(self.end(tx, Closed::Link, now)),
+            Ok(()) => Step::Done,
+            Err(trouble) => self.troubled(tx, trouble, now),
         }
     }
 
-    /// Does what is due; `Some`: the session must end.
-    fn due<X: Tx + ?Sized>(&mut self, tx: &mut X, now: Instant) -> Result<Option<Closed>, Refused> {
+    /// What a step comes to that could not be finished.
+    fn troubled<X: Tx + ?Sized>(
+        &mut self,
+        tx: &mut X,
+        trouble: Trouble,
+        now: Instant,
+    ) -> Step<'static> {
+        let reason = match trouble {
+            Trouble::Full => return Step::Full,
+            Trouble::Anew if T::ACCEPTS => return Step::Event(self.restarted(now)),
+            Trouble::Anew => Closed::Restarted,
+            Trouble::End(reason) => reason,
+        };
+        Step::Event(self.end(tx, reason, now))
+    }
+
+    /// What arrived before could not be read further: the session must end.
+    fn whole(&mut self) -> Result<(), Trouble> {
+        self.broken
+            .take()
+            .map_or(Ok(()), |reason| Err(Trouble::End(reason)))
+    }
+
+    /// Does what is due.
+    fn due<X: Tx + ?Sized>(&mut self, tx: &mut X, now: Instant) -> Result<(), Trouble> {
+        self.whole()?;
         match self.phase {
             Phase::Closed | Phase::Listening => {}
             Phase::Greeted if self.give_up <= now => self.phase = Phase::Listening,
             Phase::Greeted => {}
             Phase::Opening | Phase::Asked => {
                 if self.give_up <= now {
-                    return Ok(Some(Closed::Unanswered));
+                    return Err(Trouble::End(Closed::Unanswered));
                 }
                 if self.retry <= now {
                     self.send_init(tx, now)?;
@@ -378,7 +394,7 @@ impl<T: Tables> Session<T> {
             }
             Phase::Open => {
                 if self.heard.after_micros(self.agreed.lease) <= now {
-                    return Ok(Some(Closed::Expired));
+                    return Err(Trouble::End(Closed::Expired));
                 }
                 self.out.settle(tx, &self.agreed, now)?;
                 if self.retry <= now {
@@ -402,7 +418,7 @@ impl<T: Tables> Session<T> {
                 }
             }
         }
-        Ok(None)
+        Ok(())
     }
 
     /// Ends the session, and tells the peer as far as there is a place.
@@ -443,11 +459,11 @@ impl<T: Tables> Session<T> {
         Event::Opened
     }
 
-    fn closed_by_peer(&mut self, reason: u8, now: Instant) -> Option<Event<'static>> {
+    fn closed_by_peer(&mut self, reason: u8) -> Option<Event<'static>> {
         // An old one of an earlier session can still be on its way.
         let old = matches!(self.phase, Phase::Closed | Phase::Listening);
         self.drop_peer();
-        self.back(now);
+        self.back();
         (!old).then_some(Event::Closed(Closed::ByPeer(reason)))
     }
 
@@ -455,7 +471,7 @@ impl<T: Tables> Session<T> {
     fn restarted(&mut self, now: Instant) -> Event<'static> {
         let (peer, agreed) = (self.peer, self.agreed);
         self.drop_peer();
-        self.back(now);
+        self.back();
         // It may have been answered already.
         (self.peer, self.agreed) = (peer, agreed);
         self.phase = Phase::Greeted;
@@ -486,33 +502,31 @@ impl<T: Tables> Session<T> {
         self.drop_peer();
         match reason {
             Closed::Here => self.phase = Phase::Closed,
-            _ => self.back(now),
+            _ => self.back(),
         }
         Event::Closed(reason)
     }
 
     /// After an end, an acceptor waits for the next who asks.
-    #[inline(never)]
-    fn back(&mut self, now: Instant) {
+    fn back(&mut self) {
         self.phase = if self.accepts() {
             Phase::Listening
         } else {
             Phase::Closed
         };
-        self.agreed = Agreed::NONE;
-        self.out.reset(0, now);
-        self.give_up = Instant::FAR;
-        self.retry = Instant::FAR;
     }
 
     /// Everything received from the peer is void (section 4.5), and everything of one's own is to be
     /// declared anew.
     fn drop_peer(&mut self) {
         self.peer = None;
+        self.agreed = Agreed::NONE;
         self.incoming.leave();
         self.out.forget();
         self.known = Known::NOTHING;
         self.owed = false;
+        self.retry = Instant::FAR;
+        self.give_up = Instant::FAR;
         self.forget = Instant::FAR;
         let mut all = self.tables.all();
         for (index, slot) in all.foreign.iter_mut().enumerate() {

@@ -100,6 +100,9 @@ pub(super) struct Cx<'s, T: Tables> {
 }
 
 impl<T: Tables> Session<T> {
+    /// There are messages in frames that this session takes.
+    const TAKES: bool = T::SUBSCRIBES || T::ANSWERS || T::ASKS || T::LISTENS;
+
     /// Handles one message of a packet that has arrived. Call it again with the same packet until it is
     /// [`Step::Done`], then release the packet.
     ///
@@ -110,27 +113,20 @@ impl<T: Tables> Session<T> {
         tx: &mut X,
         now: Instant,
     ) -> Step<'s> {
-        if let Some(reason) = self.broken.take() {
-            return Step::Event(self.end(tx, reason, now));
-        }
-        if self.phase == Phase::Closed {
-            self.incoming.finish();
-            return Step::Done;
+        if let Err(trouble) = self.whole() {
+            return self.troubled(tx, trouble, now);
         }
         if let Some(len) = self.incoming.assembly.whole.filter(|_| T::ASSEMBLES) {
             return self.network(Some(len), &[], tx, now);
         }
         let rest = packet.get(self.incoming.at..).unwrap_or_default();
         let mut reader = Reader::new(rest);
-        let Ok(header) = reader.byte() else {
+        let header = reader.one();
+        if rest.is_empty() || self.phase == Phase::Closed {
             self.incoming.finish();
             return Step::Done;
-        };
-        if network::is_network(header) {
-            if self.incoming.frame.is_none() {
-                self.incoming.skip();
-                return Step::Event(self.end(tx, Closed::Malformed, now));
-            }
+        }
+        if Self::TAKES && network::is_network(header) && self.incoming.frame.is_some() {
             return self.network(None, rest, tx, now);
         }
         match self.transport(header, &mut reader, tx, now) {
@@ -139,12 +135,11 @@ impl<T: Tables> Session<T> {
                 self.incoming.at = self.incoming.at.saturating_add(read);
                 event.map_or(Step::More, Step::Event)
             }
-            Err(Trouble::Full) => Step::Full,
-            // The same message is the first of the new session.
-            Err(Trouble::Anew) => Step::Event(self.restarted(now)),
-            Err(Trouble::End(reason)) => {
-                self.incoming.skip();
-                Step::Event(self.end(tx, reason, now))
+            Err(trouble) => {
+                if matches!(trouble, Trouble::End(_)) {
+                    self.incoming.skip();
+                }
+                self.troubled(tx, trouble, now)
             }
         }
     }
@@ -162,7 +157,7 @@ impl<T: Tables> Session<T> {
             self.heard = now;
         }
         match id_of(header) {
-            transport::FRAME if open => {
+            transport::FRAME if open && Self::TAKES => {
                 let frame = transport::Frame::decode(header, reader)?;
                 // Priorities of frames were not agreed on (section 4.3).
                 if frame.priority != Priority::Data {
@@ -175,7 +170,7 @@ impl<T: Tables> Session<T> {
                 }
                 Ok(None)
             }
-            transport::FRAGMENT if open => {
+            transport::FRAGMENT if open && Self::TAKES => {
                 let fragment = transport::Fragment::decode(header, reader)?;
                 if fragment.priority != Priority::Data {
                     return Err(Trouble::End(Closed::Malformed));
@@ -199,7 +194,7 @@ impl<T: Tables> Session<T> {
             transport::CLOSE => {
                 let close = transport::Close::decode(header, reader)?;
                 self.incoming.skip();
-                Ok(self.closed_by_peer(close.reason, now))
+                Ok(self.closed_by_peer(close.reason))
             }
             transport::INIT => {
                 let init = transport::Init::decode(header, reader)?;
@@ -213,7 +208,8 @@ impl<T: Tables> Session<T> {
                 Oam::skip(header, reader);
                 Ok(reader.end(None)?)
             }
-            // What is for an open session can overtake the end of the handshake on links that lose.
+            // What is for an open session can overtake the end of the handshake on links that lose. Where
+            // nothing of it is taken, it is not looked at.
             transport::FRAME | transport::FRAGMENT | transport::JOIN => {
                 count(&mut self.stats.unexpected);
                 self.incoming.skip();

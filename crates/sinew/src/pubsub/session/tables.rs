@@ -222,9 +222,8 @@ impl<
 ///
 /// ```compile_fail
 /// use sinew::pubsub::session::{Fixed, Opens, Session};
-/// use sinew::time::Instant;
 ///
-/// let accept: fn(&mut Session<Opens<Fixed<1>>>, Instant) = Session::accept; // opens only
+/// let accept: fn(&mut Session<Opens<Fixed<1>>>) = Session::accept; // opens only
 /// ```
 #[derive(Debug)]
 pub struct Opens<T>(pub T);
