@@ -36,17 +36,6 @@ impl<'p> Out<'p> {
     }
 }
 
-pub(super) fn concat<'p>(
-    prefix: &str,
-    suffix: &str,
-    place: &'p mut [u8],
-) -> Result<&'p str, KeyExprError> {
-    let mut out = Out { place, len: 0 };
-    out.push(prefix)?;
-    out.push(suffix)?;
-    out.finish()
-}
-
 /// `key` is valid.
 pub(super) fn canonize<'p>(key: &str, place: &'p mut [u8]) -> Result<&'p str, KeyExprError> {
     let mut out = Out { place, len: 0 };

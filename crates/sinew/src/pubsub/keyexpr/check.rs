@@ -67,29 +67,24 @@ impl Checker {
     }
 }
 
-/// Whether both together are valid and canonical; `NotCanonical` only where they are valid.
+/// Whether it is valid and canonical; `NotCanonical` only where it is valid.
 #[inline(never)]
-pub(super) const fn check(head: &[u8], tail: &[u8]) -> Result<(), KeyExprError> {
+pub(super) const fn check(mut key: &[u8]) -> Result<(), KeyExprError> {
     let mut checker = Checker {
         at: At::Start,
         after_two: false,
         canonical: true,
     };
-    // The slash ends the last chunk, which is empty behind one and where there is nothing at all.
-    let mut parts: &[&[u8]] = &[head, tail, b"/"];
-    while let Some((part, others)) = parts.split_first() {
-        let mut bytes = *part;
-        while let Some((byte, rest)) = bytes.split_first() {
-            if let Err(error) = checker.byte(*byte) {
-                return Err(error);
-            }
-            bytes = rest;
+    while let Some((byte, rest)) = key.split_first() {
+        if let Err(error) = checker.byte(*byte) {
+            return Err(error);
         }
-        parts = others;
+        key = rest;
     }
-    if checker.canonical {
-        Ok(())
-    } else {
-        Err(KeyExprError::NotCanonical)
+    // A slash ends the last chunk, which is empty behind one and where there is nothing at all.
+    match checker.byte(b'/') {
+        Ok(()) if checker.canonical => Ok(()),
+        Ok(()) => Err(KeyExprError::NotCanonical),
+        error => error,
     }
 }

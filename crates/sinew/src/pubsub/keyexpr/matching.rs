@@ -25,11 +25,9 @@ pub(super) enum Relation {
     Includes,
 }
 
-/// A key expression in two parts. Each chunk ends with a slash: one is imagined behind the last.
-pub(super) struct Text<'k> {
-    pub(super) head: &'k [u8],
-    pub(super) tail: &'k [u8],
-}
+/// A key expression. Each chunk ends with a slash: one is imagined behind the last.
+#[derive(Clone, Copy)]
+pub(super) struct Text<'k>(pub(super) &'k [u8]);
 
 /// A chunk without its slash, or chunks with theirs.
 #[derive(Clone, Copy)]
@@ -39,28 +37,19 @@ struct Span {
 }
 
 impl Text<'_> {
-    fn len(&self) -> usize {
-        self.head
-            .len()
-            .saturating_add(self.tail.len())
-            .saturating_add(1)
+    fn len(self) -> usize {
+        self.0.len().saturating_add(1)
     }
 
     /// A slash beyond the end, so that every search for one ends.
-    // Out of line on small cores, where its copies would be a third of this code.
-    #[cfg_attr(target_os = "none", inline(never))]
-    fn at(&self, index: usize) -> u8 {
+    fn at(self, index: usize) -> u8 {
         #[cfg(test)]
         work::count();
-        if let Some(byte) = self.head.get(index) {
-            return *byte;
-        }
-        let index = index.wrapping_sub(self.head.len());
-        self.tail.get(index).copied().unwrap_or(b'/')
+        self.0.get(index).copied().unwrap_or(b'/')
     }
 
     #[cfg_attr(target_os = "none", inline(never))]
-    fn chunk(&self, from: usize) -> Span {
+    fn chunk(self, from: usize) -> Span {
         let mut to = from;
         while self.at(to) != b'/' {
             to += 1;
@@ -69,7 +58,7 @@ impl Text<'_> {
     }
 
     /// The last chunk of a span of chunks.
-    fn last(&self, span: Span) -> Span {
+    fn last(self, span: Span) -> Span {
         let to = span.to.saturating_sub(1);
         let mut from = to;
         while from > span.from && self.at(from - 1) != b'/' {
@@ -79,7 +68,7 @@ impl Text<'_> {
     }
 
     /// The chunks before the next verbatim one, and whether `**` is among them.
-    fn segment(&self, from: usize) -> (Span, bool) {
+    fn segment(self, from: usize) -> (Span, bool) {
         let (mut to, mut two) = (from, false);
         while to < self.len() && self.at(to) != b'@' {
             two |= self.is_two(to);
@@ -90,27 +79,27 @@ impl Text<'_> {
 
     /// Whether a `**` begins here.
     #[cfg_attr(target_os = "none", inline(never))]
-    fn is_two(&self, from: usize) -> bool {
+    fn is_two(self, from: usize) -> bool {
         self.at(from) == b'*' && self.at(from + 1) == b'*'
     }
 
-    fn is_star(&self, chunk: Span) -> bool {
+    fn is_star(self, chunk: Span) -> bool {
         chunk.to - chunk.from == 1 && self.at(chunk.from) == b'*'
     }
 
-    fn has_dollar(&self, chunk: Span) -> bool {
+    fn has_dollar(self, chunk: Span) -> bool {
         (chunk.from..chunk.to).any(|at| self.at(at) == b'$')
     }
 
     /// Whether there are only stars from here to a `**`.
-    fn stars_before_two(&self, mut at: usize) -> bool {
+    fn stars_before_two(self, mut at: usize) -> bool {
         while self.at(at) == b'*' && self.at(at + 1) == b'/' {
             at += 2;
         }
         self.is_two(at)
     }
 
-    fn same(&self, mine: Span, other: &Text<'_>, theirs: Span) -> bool {
+    fn same(self, mine: Span, other: Text<'_>, theirs: Span) -> bool {
         mine.to - mine.from == theirs.to - theirs.from
             && (mine.from..mine.to)
                 .zip(theirs.from..theirs.to)
@@ -118,7 +107,7 @@ impl Text<'_> {
     }
 }
 
-pub(super) fn related(a: &Text<'_>, b: &Text<'_>, relation: Relation) -> bool {
+pub(super) fn related(a: Text<'_>, b: Text<'_>, relation: Relation) -> bool {
     let (mut i, mut j) = (0, 0);
     loop {
         let ((left, left_two), (right, right_two)) = (a.segment(i), b.segment(j));
@@ -142,7 +131,7 @@ pub(super) fn related(a: &Text<'_>, b: &Text<'_>, relation: Relation) -> bool {
 }
 
 /// Whether the pattern `p` matches the text `t`, chunk by chunk.
-fn glob(p: &Text<'_>, pattern: Span, t: &Text<'_>, text: Span, relation: Relation) -> bool {
+fn glob(p: Text<'_>, pattern: Span, t: Text<'_>, text: Span, relation: Relation) -> bool {
     let (mut i, mut j) = (pattern.from, text.from);
     // Behind the last `**`, and where the text was when what follows was last tried.
     let mut again = None;
@@ -184,7 +173,7 @@ fn glob(p: &Text<'_>, pattern: Span, t: &Text<'_>, text: Span, relation: Relatio
 }
 
 /// Whether two patterns with a `**` each agree before the first and behind the last.
-fn ends_meet(a: &Text<'_>, mut left: Span, b: &Text<'_>, mut right: Span) -> bool {
+fn ends_meet(a: Text<'_>, mut left: Span, b: Text<'_>, mut right: Span) -> bool {
     let (mut i, mut j) = (left.from, right.from);
     while i < left.to && j < right.to && !a.is_two(i) && !b.is_two(j) {
         let (mine, theirs) = (a.chunk(i), b.chunk(j));
@@ -207,7 +196,7 @@ fn ends_meet(a: &Text<'_>, mut left: Span, b: &Text<'_>, mut right: Span) -> boo
 }
 
 /// Two chunks, neither `**` nor verbatim.
-fn chunks(a: &Text<'_>, mine: Span, b: &Text<'_>, theirs: Span, relation: Relation) -> bool {
+fn chunks(a: Text<'_>, mine: Span, b: Text<'_>, theirs: Span, relation: Relation) -> bool {
     if a.is_star(mine) {
         return true;
     }
@@ -226,7 +215,7 @@ fn chunks(a: &Text<'_>, mine: Span, b: &Text<'_>, theirs: Span, relation: Relati
 
 /// [`glob`], with bytes and `$*`. A `$*` of the text are two bytes that no byte of a pattern
 /// equals, so it needs no care.
-fn glob_bytes(p: &Text<'_>, pattern: Span, t: &Text<'_>, text: Span) -> bool {
+fn glob_bytes(p: Text<'_>, pattern: Span, t: Text<'_>, text: Span) -> bool {
     let (mut i, mut j) = (pattern.from, text.from);
     let mut again = None;
     loop {
@@ -259,7 +248,7 @@ fn glob_bytes(p: &Text<'_>, pattern: Span, t: &Text<'_>, text: Span) -> bool {
 }
 
 /// [`ends_meet`], with bytes and `$*`.
-fn byte_ends_meet(a: &Text<'_>, mut left: Span, b: &Text<'_>, mut right: Span) -> bool {
+fn byte_ends_meet(a: Text<'_>, mut left: Span, b: Text<'_>, mut right: Span) -> bool {
     let (mut i, mut j) = (left.from, right.from);
     while i < left.to && j < right.to && a.at(i) != b'$' && b.at(j) != b'$' {
         if a.at(i) != b.at(j) {

@@ -82,7 +82,7 @@ pub struct KeyExpr<'k>(&'k str);
 impl<'k> KeyExpr<'k> {
     /// Checks a string: [`KeyExprError`] says what is wrong.
     pub const fn new(key: &'k str) -> Result<Self, KeyExprError> {
-        match check::check(key.as_bytes(), &[]) {
+        match check::check(key.as_bytes()) {
             Ok(()) => Ok(Self(key)),
             Err(error) => Err(error),
         }
@@ -115,28 +115,27 @@ impl<'k> KeyExpr<'k> {
 
     /// Whether there is a wildcard in it. Without one it is a key, which samples can have.
     pub fn is_wild(self) -> bool {
-        KeyParts::from(self).is_wild()
+        self.0.bytes().any(|byte| byte == b'*')
     }
 
     /// Whether a key exists that matches both.
-    pub fn intersects<'o>(self, other: impl Into<KeyParts<'o>>) -> bool {
-        self.related(other.into(), Relation::Intersects)
+    pub fn intersects(self, other: KeyExpr<'_>) -> bool {
+        self.related(other, Relation::Intersects)
     }
 
     /// Whether each key that matches `other` matches this one too.
-    pub fn includes<'o>(self, other: impl Into<KeyParts<'o>>) -> bool {
-        self.related(other.into(), Relation::Includes)
+    pub fn includes(self, other: KeyExpr<'_>) -> bool {
+        self.related(other, Relation::Includes)
     }
 
-    fn related(self, other: KeyParts<'_>, relation: Relation) -> bool {
-        let this = KeyParts::from(self);
-        if this == other {
+    fn related(self, other: KeyExpr<'_>, relation: Relation) -> bool {
+        if self == other {
             return true;
         }
-        if !this.is_wild() && (relation == Relation::Includes || !other.is_wild()) {
+        if !self.is_wild() && (relation == Relation::Includes || !other.is_wild()) {
             return false;
         }
-        matching::related(&this.text(), &other.text(), relation)
+        matching::related(Text(self.0.as_bytes()), Text(other.0.as_bytes()), relation)
     }
 
     /// The chunks before the first wildcard, and the rest with its slash: what is worth
@@ -183,103 +182,6 @@ impl<'k> TryFrom<&'k str> for KeyExpr<'k> {
     }
 }
 
-/// A key expression in two parts that belong together as they are, as it comes on the wire: what
-/// was declared, and the rest. `demo/a` may be `demo` and `/a`, or `de` and `mo/a`.
-///
-/// It is never put together in memory; [`KeyParts::join`] does that for who needs it.
-#[derive(Clone, Copy, Debug)]
-pub struct KeyParts<'k> {
-    prefix: &'k str,
-    suffix: &'k str,
-}
-
-impl<'k> KeyParts<'k> {
-    /// Checks both together.
-    pub const fn new(prefix: &'k str, suffix: &'k str) -> Result<Self, KeyExprError> {
-        match check::check(prefix.as_bytes(), suffix.as_bytes()) {
-            Ok(()) => Ok(Self { prefix, suffix }),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// See [`KeyExpr::unchecked`].
-    pub const fn unchecked(prefix: &'k str, suffix: &'k str) -> Self {
-        Self { prefix, suffix }
-    }
-
-    /// Both parts.
-    pub const fn parts(self) -> (&'k str, &'k str) {
-        (self.prefix, self.suffix)
-    }
-
-    /// Bytes of both.
-    pub const fn len(self) -> usize {
-        self.prefix.len().saturating_add(self.suffix.len())
-    }
-
-    /// Whether it is nothing at all, which no checked one is.
-    pub const fn is_empty(self) -> bool {
-        self.len() == 0
-    }
-
-    /// See [`KeyExpr::is_wild`].
-    pub fn is_wild(self) -> bool {
-        let star = |part: &str| part.bytes().any(|byte| byte == b'*');
-        star(self.prefix) || star(self.suffix)
-    }
-
-    /// In one piece: as it is where it is one already, else in `place`.
-    ///
-    /// [`KeyExprError::TooLong`] where `place` has less than [`KeyParts::len`] bytes.
-    pub fn join(self, place: &'k mut [u8]) -> Result<KeyExpr<'k>, KeyExprError> {
-        match (self.prefix, self.suffix) {
-            (all, "") | ("", all) => Ok(KeyExpr(all)),
-            (prefix, suffix) => canon::concat(prefix, suffix, place).map(KeyExpr),
-        }
-    }
-
-    fn text(&self) -> Text<'k> {
-        Text {
-            head: self.prefix.as_bytes(),
-            tail: self.suffix.as_bytes(),
-        }
-    }
-}
-
-impl<'k> From<KeyExpr<'k>> for KeyParts<'k> {
-    fn from(key: KeyExpr<'k>) -> Self {
-        Self {
-            prefix: key.0,
-            suffix: "",
-        }
-    }
-}
-
-/// The same string, wherever it is cut.
-impl PartialEq for KeyParts<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        let (long, short) = if self.prefix.len() < other.prefix.len() {
-            (other, self)
-        } else {
-            (self, other)
-        };
-        // Bytes, since a cut may be inside of a character of the other.
-        let (long, end) = (long.prefix.as_bytes(), long.suffix.as_bytes());
-        long.strip_prefix(short.prefix.as_bytes())
-            .and_then(|middle| short.suffix.as_bytes().strip_prefix(middle))
-            == Some(end)
-    }
-}
-
-impl Eq for KeyParts<'_> {}
-
-impl fmt::Display for KeyParts<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.prefix)?;
-        f.write_str(self.suffix)
-    }
-}
-
 /// Writes the canonical form of a valid key expression into `place`; it is never longer.
 ///
 /// ```
@@ -289,7 +191,7 @@ impl fmt::Display for KeyParts<'_> {
 /// # Ok::<(), sinew::pubsub::keyexpr::KeyExprError>(())
 /// ```
 pub fn canonize<'p>(key: &str, place: &'p mut [u8]) -> Result<KeyExpr<'p>, KeyExprError> {
-    match check::check(key.as_bytes(), &[]) {
+    match check::check(key.as_bytes()) {
         Ok(()) | Err(KeyExprError::NotCanonical) => canon::canonize(key, place).map(KeyExpr),
         Err(error) => Err(error),
     }
