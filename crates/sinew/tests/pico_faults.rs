@@ -36,7 +36,7 @@ fn blocking() -> PublisherOptions {
 #[test]
 fn fault_1_frames_of_both_channels_and_signs_of_life_in_one_batch_are_all_taken() {
     let mut hand = client();
-    let sub = hand.node.session.subscriber("a".into()).unwrap();
+    let sub = hand.node.session.subscriber("a".to_owned()).unwrap();
     let put = |payload| Push::put(WireExpr::text("a"), payload);
     let mut batch = Vec::new();
     for (reliable, payload) in [(true, b"1"), (false, b"2"), (true, b"3"), (false, b"4")] {
@@ -54,8 +54,8 @@ fn fault_1_frames_of_both_channels_and_signs_of_life_in_one_batch_are_all_taken(
 fn fault_2_nothing_is_lost_to_a_reader_that_is_slower_for_ever_while_put_says_it_was_sent() {
     for options in [blocking(), PublisherOptions::DEFAULT] {
         let (mut one, mut other) = peers(256, 4);
-        let a = one.session.publisher("a".into(), options).unwrap();
-        let sub = other.session.subscriber("a".into()).unwrap();
+        let a = one.session.publisher("a".to_owned(), options).unwrap();
+        let sub = other.session.subscriber("a".to_owned()).unwrap();
         settle(&mut one, &mut other, NOW);
         let (mut sent, mut refused) = (Vec::new(), 0);
         for number in 0..20_000u32 {
@@ -93,8 +93,8 @@ fn fault_3_large_samples_arrive_or_are_refused_with_a_word() {
     let mut one = new_node(config, 1024, 100);
     let mut other = new_node(Config::peer(zid("other")), 1024, 100);
     join(&mut one, &mut other, NOW);
-    let a = one.session.publisher("a".into(), blocking()).unwrap();
-    let sub = other.session.subscriber("a".into()).unwrap();
+    let a = one.session.publisher("a".to_owned(), blocking()).unwrap();
+    let sub = other.session.subscriber("a".to_owned()).unwrap();
     settle(&mut one, &mut other, NOW);
     other.take();
     for len in [4_095, 4_096, 4_097, 5_000, 6_900] {
@@ -106,8 +106,8 @@ fn fault_3_large_samples_arrive_or_are_refused_with_a_word() {
     let became = one.session.put(&mut one.tx, a, &[7; 7_000], NOW);
     assert_eq!(became, Err(PutError::TooLarge));
     // What the other side has no memory for is counted there.
-    let became = other.session.publisher("b".into(), blocking()).unwrap();
-    one.session.subscriber("b".into()).unwrap();
+    let became = other.session.publisher("b".to_owned(), blocking()).unwrap();
+    one.session.subscriber("b".to_owned()).unwrap();
     settle(&mut one, &mut other, NOW);
     let put = other.session.put(&mut other.tx, became, &[7; 9_000], NOW);
     assert_eq!(put, Ok(Put::Heard));
@@ -126,8 +126,8 @@ fn fault_4_aggregate_interest_is_answered_on_its_own_key_and_opens_our_filter_to
         qos: Qos::DEFAULT,
     };
     let mut hand = Hand::asking(Config::peer(zid("node")), All::new(), 1024, PEER);
-    hand.node.session.subscriber("demo/**".into()).unwrap();
-    hand.node.session.subscriber("demo/*".into()).unwrap();
+    hand.node.session.subscriber("demo/**".to_owned()).unwrap();
+    hand.node.session.subscriber("demo/*".to_owned()).unwrap();
     hand.turn();
     hand.sent();
     hand.frame(|w| aggregate.encode(w));
@@ -152,7 +152,7 @@ fn fault_4_aggregate_interest_is_answered_on_its_own_key_and_opens_our_filter_to
         filter: true,
         ..PublisherOptions::DEFAULT
     };
-    let lamp = hand.node.session.publisher("demo/lamp".into(), options);
+    let lamp = hand.node.session.publisher("demo/lamp".to_owned(), options);
     let lamp = lamp.unwrap();
     hand.turn();
     let said = hand.said().concat();
@@ -207,8 +207,12 @@ fn fault_6_sides_whose_batch_sizes_differ_agree_on_the_lesser() {
         hands.push(Hand::asked(config, All::new(), usize::from(mine), offer));
         hands.push(Hand::asking(config, All::new(), usize::from(mine), offer));
         for hand in &mut hands {
-            let sub = hand.node.session.subscriber("a".into()).unwrap();
-            let lamp = hand.node.session.publisher("a".into(), blocking()).unwrap();
+            let sub = hand.node.session.subscriber("a".to_owned()).unwrap();
+            let lamp = hand
+                .node
+                .session
+                .publisher("a".to_owned(), blocking())
+                .unwrap();
             hand.turn();
             hand.sent();
             let (session, tx) = (&mut hand.node.session, &mut hand.node.tx);

@@ -23,12 +23,15 @@ fn blocking(reliable: bool) -> PublisherOptions {
 /// Two publishers with subscribers there, on a link with few places.
 fn pair(second_reliable: bool) -> (Node, Node, PublisherId, PublisherId) {
     let (mut one, mut other) = peers(64, 2);
-    let a = one.session.publisher("a".into(), blocking(true)).unwrap();
+    let a = one
+        .session
+        .publisher("a".to_owned(), blocking(true))
+        .unwrap();
     let b = one
         .session
-        .publisher("b".into(), blocking(second_reliable))
+        .publisher("b".to_owned(), blocking(second_reliable))
         .unwrap();
-    other.session.subscriber("*".into()).unwrap();
+    other.session.subscriber("*".to_owned()).unwrap();
     settle(&mut one, &mut other, NOW);
     (one, other, a, b)
 }
@@ -117,13 +120,13 @@ fn sample_of_the_other_channel_is_not_cut_as_well() {
 fn new_declaration_does_not_hold_its_rest_up() {
     let (mut one, mut other, a, _) = pair(true);
     cut(&mut one, a, &[1; 500]);
-    let sub = one.session.subscriber("mine".into()).unwrap();
+    let sub = one.session.subscriber("mine".to_owned()).unwrap();
     whole(&mut one, &mut other, a, &[1; 500]);
     settle(&mut one, &mut other, NOW);
     assert_eq!(samples(&mut other), [("a".into(), vec![1; 500])]);
     let mine = other
         .session
-        .publisher("mine".into(), blocking(true))
+        .publisher("mine".to_owned(), blocking(true))
         .unwrap();
     settle(&mut one, &mut other, NOW);
     whole(&mut other, &mut one, mine, b"it was declared");
@@ -142,7 +145,7 @@ fn declaration_that_was_cut_can_be_withdrawn() {
     one.session.withdraw_publisher(wide);
     let next = one
         .session
-        .publisher("next".into(), blocking(true))
+        .publisher("next".to_owned(), blocking(true))
         .unwrap();
     settle(&mut one, &mut other, NOW);
     whole(&mut one, &mut other, a, b"goes on");
@@ -160,10 +163,16 @@ fn declaration_that_was_cut_can_be_withdrawn() {
 #[test]
 fn it_is_not_left_lying_where_nobody_subscribes_any_more() {
     let (mut one, mut other) = peers(64, 2);
-    let a = one.session.publisher("a".into(), blocking(true)).unwrap();
-    let b = one.session.publisher("b".into(), blocking(true)).unwrap();
-    let to_a = other.session.subscriber("a".into()).unwrap();
-    other.session.subscriber("b".into()).unwrap();
+    let a = one
+        .session
+        .publisher("a".to_owned(), blocking(true))
+        .unwrap();
+    let b = one
+        .session
+        .publisher("b".to_owned(), blocking(true))
+        .unwrap();
+    let to_a = other.session.subscriber("a".to_owned()).unwrap();
+    other.session.subscriber("b".to_owned()).unwrap();
     settle(&mut one, &mut other, NOW);
     cut(&mut one, a, &[1; 500]);
     other.session.withdraw_subscriber(to_a);

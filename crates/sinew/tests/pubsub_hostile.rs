@@ -54,11 +54,11 @@ fn in_phase(phase: &str) -> Hand<All> {
     let config = Config::peer(zid("node"));
     let mut hand = Hand::new(config, All::new(), 1024, ROUTER);
     for key in ["a", "q/**"] {
-        hand.node.session.subscriber(key.into()).unwrap();
-        hand.node.session.queryable(key.into(), true).unwrap();
+        hand.node.session.subscriber(key.to_owned()).unwrap();
+        hand.node.session.queryable(key.to_owned(), true).unwrap();
         hand.node
             .session
-            .publisher("a".into(), PublisherOptions::DEFAULT)
+            .publisher("a".to_owned(), PublisherOptions::DEFAULT)
             .unwrap();
     }
     match phase {

@@ -112,7 +112,7 @@ fn session_that_is_closed_in_the_middle_of_a_packet_ends_once() {
 fn query_that_is_answered_at_once_by_each_has_one_end() {
     let mut hand = asking();
     for key in ["a", "*", "**"] {
-        hand.node.session.queryable(key.into(), true).unwrap();
+        hand.node.session.queryable(key.to_owned(), true).unwrap();
     }
     hand.turn();
     hand.sent();
@@ -150,8 +150,8 @@ fn query_that_is_answered_at_once_by_each_has_one_end() {
 fn query_ends_also_where_the_next_who_answers_is_withdrawn_meanwhile() {
     for first_finishes in [true, false] {
         let mut hand = asking();
-        hand.node.session.queryable("a".into(), true).unwrap();
-        let second = hand.node.session.queryable("*".into(), true).unwrap();
+        hand.node.session.queryable("a".to_owned(), true).unwrap();
+        let second = hand.node.session.queryable("*".to_owned(), true).unwrap();
         hand.turn();
         hand.sent();
         let packet = hand.framed(true, |w| request(9, "a").encode(w));
@@ -191,7 +191,7 @@ fn query_ends_also_where_the_next_who_answers_is_withdrawn_meanwhile() {
 #[test]
 fn answer_to_a_query_of_an_earlier_session_is_refused() {
     let mut hand = asking();
-    hand.node.session.queryable("a".into(), true).unwrap();
+    hand.node.session.queryable("a".to_owned(), true).unwrap();
     hand.turn();
     let ask = |hand: &mut Hand<All>| {
         hand.frame(|w| request(1, "a").encode(w));
@@ -234,7 +234,7 @@ fn repeated_open_is_answered_with_the_numbers_of_the_session() {
     let ack = Open::decode(answers[0][0], &mut Reader::new(&answers[0][1..])).unwrap();
     hand.node
         .session
-        .publisher("a".into(), PublisherOptions::DEFAULT)
+        .publisher("a".to_owned(), PublisherOptions::DEFAULT)
         .unwrap();
     hand.turn();
     let frame = bytes(|w| {
@@ -247,7 +247,7 @@ fn repeated_open_is_answered_with_the_numbers_of_the_session() {
 #[test]
 fn init_that_was_repeated_on_the_way_does_not_end_the_session() {
     let mut hand = asking();
-    let sub = hand.node.session.subscriber("a".into()).unwrap();
+    let sub = hand.node.session.subscriber("a".to_owned()).unwrap();
     hand.give(&init(&PEER, false, &[]));
     hand.frame(|w| put("a", b"on").encode(w));
     assert_eq!(hand.node.take(), [sample(sub, "a", b"on")]);
@@ -256,7 +256,7 @@ fn init_that_was_repeated_on_the_way_does_not_end_the_session() {
 #[test]
 fn peer_that_has_forgotten_the_session_gets_a_new_one_without_asking_twice() {
     let mut hand = asking();
-    let sub = hand.node.session.subscriber("a".into()).unwrap();
+    let sub = hand.node.session.subscriber("a".to_owned()).unwrap();
     hand.turn();
     for offer in [
         Offer { sn: 5, ..PEER },
@@ -317,7 +317,7 @@ fn subscriber_that_cannot_be_kept_opens_the_write_filter() {
     for key in [WireExpr::text(long), unknown] {
         let mut hand = asking();
         let session = &mut hand.node.session;
-        let lamp = session.publisher("lamp".into(), PublisherOptions::DEFAULT);
+        let lamp = session.publisher("lamp".to_owned(), PublisherOptions::DEFAULT);
         let lamp = lamp.unwrap();
         hand.frame(|w| all_said().encode(w));
         let (session, tx) = (&mut hand.node.session, &mut hand.node.tx);
@@ -368,7 +368,7 @@ fn interest_is_answered_also_where_the_link_takes_one_packet_at_a_time() {
 fn fragments_without_marks_are_not_taken_for_a_message_of_which_the_first_was_lost() {
     let offer = Offer { patch: 0, ..PEER };
     let mut hand = Hand::asking(config(), All::new(), 1024, offer);
-    let sub = hand.node.session.subscriber("a".into()).unwrap();
+    let sub = hand.node.session.subscriber("a".to_owned()).unwrap();
     let message = bytes(|w| put("a", b"0123456789").encode(w));
     let (front, back) = message.split_at(6);
     let whole = |hand: &mut Hand<All>| {
@@ -395,7 +395,7 @@ fn fragments_without_marks_are_not_taken_for_a_message_of_which_the_first_was_lo
 #[test]
 fn each_message_of_which_a_fragment_is_missing_is_counted_once() {
     let mut hand = asking();
-    let sub = hand.node.session.subscriber("a".into()).unwrap();
+    let sub = hand.node.session.subscriber("a".to_owned()).unwrap();
     let message = bytes(|w| put("a", b"0123456789").encode(w));
     let pieces = [
         &message[..5],
@@ -431,7 +431,7 @@ fn each_message_of_which_a_fragment_is_missing_is_counted_once() {
 #[test]
 fn fragments_beyond_the_memory_for_them_are_counted_and_the_next_message_arrives() {
     let mut hand = asking();
-    let sub = hand.node.session.subscriber("a".into()).unwrap();
+    let sub = hand.node.session.subscriber("a".to_owned()).unwrap();
     for at in 0..100 {
         hand.fragment(&[1; 1000], at == 0, true);
     }
@@ -447,7 +447,7 @@ fn fragments_beyond_the_memory_for_them_are_counted_and_the_next_message_arrives
 fn message_is_counted_once_however_many_steps_it_takes() {
     let mut hand = asking();
     for key in ["a", "*", "**"] {
-        hand.node.session.subscriber(key.into()).unwrap();
+        hand.node.session.subscriber(key.to_owned()).unwrap();
     }
     hand.turn();
     hand.frame(|w| put("a", b"on").encode(w));
@@ -473,7 +473,7 @@ fn message_is_counted_once_however_many_steps_it_takes() {
 #[test]
 fn what_arrives_behind_queries_that_nobody_serves_is_taken_in_while_the_link_is_full() {
     let mut hand = asking();
-    let sub = hand.node.session.subscriber("a".into()).unwrap();
+    let sub = hand.node.session.subscriber("a".to_owned()).unwrap();
     hand.turn();
     hand.sent();
     hand.node.tx.room = 0;
@@ -500,7 +500,11 @@ fn what_follows_a_message_that_was_given_up_arrives_at_a_peer_without_marks() {
         qos: Qos::DEFAULT.with_blocking(true),
         ..PublisherOptions::DEFAULT
     };
-    let lamp = giver.node.session.publisher("a".into(), options).unwrap();
+    let lamp = giver
+        .node
+        .session
+        .publisher("a".to_owned(), options)
+        .unwrap();
     giver.turn();
     let mut sent = giver.sent();
     let number = Reader::new(&sent[0][1..]).vle32();
@@ -514,7 +518,7 @@ fn what_follows_a_message_that_was_given_up_arrives_at_a_peer_without_marks() {
     sent.append(&mut giver.sent());
     let offer = Offer { sn: number, ..old };
     let mut taker = Hand::asking(config(), All::new(), 1024, offer);
-    let sub = taker.node.session.subscriber("a".into()).unwrap();
+    let sub = taker.node.session.subscriber("a".to_owned()).unwrap();
     for packet in sent {
         taker.give(&packet);
     }
@@ -533,11 +537,11 @@ fn numbers_wrap_at_every_resolution() {
                 ..PEER
             };
             let mut hand = Hand::asking(config(), All::new(), 1024, offer);
-            let sub = hand.node.session.subscriber("a".into()).unwrap();
+            let sub = hand.node.session.subscriber("a".to_owned()).unwrap();
             let lamp = hand
                 .node
                 .session
-                .publisher("a".into(), PublisherOptions::DEFAULT);
+                .publisher("a".to_owned(), PublisherOptions::DEFAULT);
             let lamp = lamp.unwrap();
             hand.turn();
             let mut last = None;
@@ -570,7 +574,7 @@ fn numbers_wrap_at_every_resolution() {
 #[test]
 fn what_is_older_is_ignored_and_what_is_missing_is_counted() {
     let mut hand = asking();
-    let sub = hand.node.session.subscriber("a".into()).unwrap();
+    let sub = hand.node.session.subscriber("a".to_owned()).unwrap();
     hand.sn = [200; 2];
     hand.frame(|w| put("a", b"on").encode(w));
     assert_eq!(hand.node.take(), [sample(sub, "a", b"on")]);
@@ -637,9 +641,11 @@ fn flush_and_giving_up_after_the_end_do_nothing_on_the_next_link() {
     let mut one = new_node(config, 128, 4);
     let mut other = new_node(Config::peer(zid("other")), 128, 4);
     join(&mut one, &mut other, NOW);
-    let lamp = one.session.publisher("a".into(), PublisherOptions::DEFAULT);
+    let lamp = one
+        .session
+        .publisher("a".to_owned(), PublisherOptions::DEFAULT);
     let lamp = lamp.unwrap();
-    other.session.subscriber("a".into()).unwrap();
+    other.session.subscriber("a".to_owned()).unwrap();
     settle(&mut one, &mut other, NOW);
     one.turn(NOW.after(Duration::from_secs(1)));
     one.session
@@ -672,10 +678,10 @@ fn driver_that_polls_at_each_deadline_always_moves_on() {
             let mut hand = Hand::asked(config, All::new(), 256, PEER);
             let session = &mut hand.node.session;
             session
-                .publisher("a".into(), PublisherOptions::DEFAULT)
+                .publisher("a".to_owned(), PublisherOptions::DEFAULT)
                 .unwrap();
-            session.subscriber("b".into()).unwrap();
-            session.queryable("c".into(), true).unwrap();
+            session.subscriber("b".to_owned()).unwrap();
+            session.queryable("c".to_owned(), true).unwrap();
             runs(&mut hand, 50);
             hand.frame(|w| request(1, "c").encode(w));
             hand.frame(|w| request(2, "d").encode(w));
@@ -701,7 +707,7 @@ fn runs<T: sinew::pubsub::session::Tables>(hand: &mut Hand<T>, times: usize) {
 #[test]
 fn mark_that_gives_a_message_up_is_taken_and_signs_of_life_come_between_fragments() {
     let mut hand = asking();
-    let sub = hand.node.session.subscriber("a".into()).unwrap();
+    let sub = hand.node.session.subscriber("a".to_owned()).unwrap();
     let message = bytes(|w| put("a", b"0123456789").encode(w));
     let (front, back) = message.split_at(6);
     hand.fragment(front, true, true);
@@ -768,10 +774,10 @@ fn what_was_declared_is_said_again_on_links_that_lose_and_changes_nothing_there(
     join(&mut one, &mut other, NOW);
     let lamp = other
         .session
-        .publisher("a".into(), PublisherOptions::DEFAULT);
+        .publisher("a".to_owned(), PublisherOptions::DEFAULT);
     let lamp = lamp.unwrap();
     settle(&mut one, &mut other, NOW);
-    let sub = one.session.subscriber("a".into()).unwrap();
+    let sub = one.session.subscriber("a".to_owned()).unwrap();
     one.turn(NOW);
     other.rx.borrow_mut().packets.clear();
     assert_eq!(
@@ -809,7 +815,7 @@ fn what_was_declared_is_said_again_on_links_that_lose_and_changes_nothing_there(
 fn frame_of_an_earlier_session_does_not_make_all_others_old() {
     for stray in [0x0400_0000, 0x0c00_0000] {
         let mut hand = asking();
-        let sub = hand.node.session.subscriber("a".into()).unwrap();
+        let sub = hand.node.session.subscriber("a".to_owned()).unwrap();
         hand.frame(|w| put("a", b"on").encode(w));
         let sn = std::mem::replace(&mut hand.sn, [stray; 2]);
         hand.frame(|w| put("a", b"of before").encode(w));
@@ -830,8 +836,8 @@ fn frame_of_an_earlier_session_does_not_make_all_others_old() {
 #[test]
 fn sample_that_names_the_key_of_a_withdrawn_subscriber_still_reaches_another_one() {
     let mut hand = asked();
-    let gone = hand.node.session.subscriber("a/b".into()).unwrap();
-    let stays = hand.node.session.subscriber("a/*".into()).unwrap();
+    let gone = hand.node.session.subscriber("a/b".to_owned()).unwrap();
+    let stays = hand.node.session.subscriber("a/*".to_owned()).unwrap();
     hand.turn();
     let said = hand.said().concat();
     assert_eq!(said[..2], [0x1e, 0x20], "DECLARE, KEY: {said:02x?}");
@@ -884,7 +890,7 @@ fn sample_that_names_the_key_of_a_withdrawn_subscriber_still_reaches_another_one
 #[test]
 fn number_that_is_left_out_behind_fragments_is_told_apart_from_what_is_missed() {
     let mut hand = asked();
-    let sub = hand.node.session.subscriber("a".into()).unwrap();
+    let sub = hand.node.session.subscriber("a".to_owned()).unwrap();
     hand.turn();
     let message = bytes(|w| put("a", b"on").encode(w));
     let counts = |hand: &Hand<All>| {

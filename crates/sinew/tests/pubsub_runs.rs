@@ -24,7 +24,7 @@ fn hand(runs: bool) -> Hand<All> {
     let mut hand = Hand::asking(Config::peer(zid("node")), All::new(), 1024, PEER);
     hand.node.runs = runs;
     for key in ["a", "b", "$*b"] {
-        hand.node.session.subscriber(key.into()).unwrap();
+        hand.node.session.subscriber(key.to_owned()).unwrap();
     }
     for (id, key) in [(1, "a"), (2, "b"), (3, "c")] {
         hand.frame(|w| declared(id, key).encode(w));

@@ -21,11 +21,11 @@ fn sample_arrives_at_every_subscriber_it_is_for() {
     let (mut one, mut other) = peers(1024, 16);
     let lamp = one
         .session
-        .publisher("demo/lamp".into(), PublisherOptions::DEFAULT)
+        .publisher("demo/lamp".to_owned(), PublisherOptions::DEFAULT)
         .unwrap();
-    let exact = other.session.subscriber("demo/lamp".into()).unwrap();
-    let wild = other.session.subscriber("demo/**".into()).unwrap();
-    other.session.subscriber("demo/fan".into()).unwrap();
+    let exact = other.session.subscriber("demo/lamp".to_owned()).unwrap();
+    let wild = other.session.subscriber("demo/**".to_owned()).unwrap();
+    other.session.subscriber("demo/fan".to_owned()).unwrap();
     settle(&mut one, &mut other, NOW);
     assert_eq!(
         one.session.put(&mut one.tx, lamp, b"on", NOW),
@@ -55,7 +55,7 @@ fn nobody_there_is_told_and_nothing_is_sent() {
     let (mut one, mut other) = peers(1024, 16);
     let lamp = one
         .session
-        .publisher("demo/lamp".into(), PublisherOptions::DEFAULT)
+        .publisher("demo/lamp".to_owned(), PublisherOptions::DEFAULT)
         .unwrap();
     settle(&mut one, &mut other, NOW);
     assert_eq!(one.session.is_heard(lamp), Some(false));
@@ -64,7 +64,7 @@ fn nobody_there_is_told_and_nothing_is_sent() {
         Ok(Put::Unheard)
     );
     assert!(other.rx.borrow().packets.is_empty());
-    let sub = other.session.subscriber("demo/*".into()).unwrap();
+    let sub = other.session.subscriber("demo/*".to_owned()).unwrap();
     settle(&mut one, &mut other, NOW);
     assert_eq!(one.take(), [Told::Heard]);
     assert_eq!(
@@ -83,8 +83,14 @@ fn nobody_there_is_told_and_nothing_is_sent() {
 #[test]
 fn query_has_any_number_of_replies_and_one_end() {
     let (mut one, mut other) = peers(1024, 16);
-    let lamp = other.session.queryable("demo/lamp".into(), true).unwrap();
-    let all = other.session.queryable("demo/**".into(), false).unwrap();
+    let lamp = other
+        .session
+        .queryable("demo/lamp".to_owned(), true)
+        .unwrap();
+    let all = other
+        .session
+        .queryable("demo/**".to_owned(), false)
+        .unwrap();
     settle(&mut one, &mut other, NOW);
     let mut ask = Ask::new(KeyExpr::new("demo/lamp").unwrap());
     ask.query.parameters = "a=1";
@@ -137,7 +143,10 @@ fn query_that_nobody_serves_ends_at_once_and_one_without_answer_in_time() {
     let query = one.session.ask(&mut one.tx, &ask, NOW).unwrap();
     settle(&mut one, &mut other, NOW);
     assert_eq!(one.take(), [Told::Ended(query, Ended::Complete)]);
-    other.session.queryable("demo/lamp".into(), true).unwrap();
+    other
+        .session
+        .queryable("demo/lamp".to_owned(), true)
+        .unwrap();
     settle(&mut one, &mut other, NOW);
     let query = one.session.ask(&mut one.tx, &ask, NOW).unwrap();
     settle(&mut one, &mut other, NOW);
@@ -154,9 +163,9 @@ fn sample_larger_than_a_batch_arrives_on_links_of_any_mtu() {
         let (mut one, mut other) = peers(mtu, 1000);
         let lamp = one
             .session
-            .publisher("demo/lamp".into(), PublisherOptions::DEFAULT)
+            .publisher("demo/lamp".to_owned(), PublisherOptions::DEFAULT)
             .unwrap();
-        let sub = other.session.subscriber("demo/lamp".into()).unwrap();
+        let sub = other.session.subscriber("demo/lamp".to_owned()).unwrap();
         settle(&mut one, &mut other, NOW);
         for len in [0, 1, 40, 50, 60, 70, 128, 500, 3000, 8000] {
             let payload: Vec<u8> = (0..len).map(|at| at as u8).collect();
@@ -179,8 +188,11 @@ fn sample_goes_on_where_a_full_link_cut_it() {
         qos: sinew::pubsub::codec::Qos::DEFAULT.with_blocking(true),
         ..PublisherOptions::DEFAULT
     };
-    let lamp = one.session.publisher("demo/lamp".into(), options).unwrap();
-    let sub = other.session.subscriber("demo/lamp".into()).unwrap();
+    let lamp = one
+        .session
+        .publisher("demo/lamp".to_owned(), options)
+        .unwrap();
+    let sub = other.session.subscriber("demo/lamp".to_owned()).unwrap();
     settle(&mut one, &mut other, NOW);
     let payload: Vec<u8> = (0..3000).map(|at| at as u8).collect();
     let mut cuts = 0;
@@ -215,9 +227,9 @@ fn everything_is_declared_again_after_a_restart() {
     let (mut one, mut other) = peers(256, 16);
     let lamp = one
         .session
-        .publisher("demo/lamp".into(), PublisherOptions::DEFAULT)
+        .publisher("demo/lamp".to_owned(), PublisherOptions::DEFAULT)
         .unwrap();
-    let sub = other.session.subscriber("demo/**".into()).unwrap();
+    let sub = other.session.subscriber("demo/**".to_owned()).unwrap();
     settle(&mut one, &mut other, NOW);
     for _ in 0..3 {
         one.session.link_lost().unwrap();
@@ -262,9 +274,9 @@ fn batch_waits_no_longer_than_allowed() {
     join(&mut one, &mut other, NOW);
     let lamp = one
         .session
-        .publisher("demo/lamp".into(), PublisherOptions::DEFAULT)
+        .publisher("demo/lamp".to_owned(), PublisherOptions::DEFAULT)
         .unwrap();
-    other.session.subscriber("demo/lamp".into()).unwrap();
+    other.session.subscriber("demo/lamp".to_owned()).unwrap();
     settle(&mut one, &mut other, NOW);
     other.take();
     for _ in 0..5 {
@@ -282,8 +294,11 @@ fn batch_waits_no_longer_than_allowed() {
 #[test]
 fn only_who_knows_all_is_asked_where_only_he_is_wanted() {
     let (mut one, mut other) = peers(1024, 16);
-    other.session.queryable("demo/lamp".into(), false).unwrap();
-    let all = other.session.queryable("demo/**".into(), true).unwrap();
+    other
+        .session
+        .queryable("demo/lamp".to_owned(), false)
+        .unwrap();
+    let all = other.session.queryable("demo/**".to_owned(), true).unwrap();
     settle(&mut one, &mut other, NOW);
     let ask = Ask {
         target: Target::AllComplete,
@@ -304,7 +319,10 @@ fn who_asks_before_he_has_heard_of_a_queryable_understands_its_answer() {
     settle(&mut one, &mut other, NOW);
     let ask = Ask::new(KeyExpr::new("demo/lamp").unwrap());
     one.session.ask(&mut one.tx, &ask, NOW).unwrap();
-    other.session.queryable("demo/lamp".into(), true).unwrap();
+    other
+        .session
+        .queryable("demo/lamp".to_owned(), true)
+        .unwrap();
     // The question is taken in, and what is owed has not left.
     let question = other.rx.borrow_mut().packets.pop_front().unwrap();
     let step = other.session.receive(&question, &mut other.tx, NOW);

@@ -131,10 +131,10 @@ impl App {
         self.requests.clear();
         self.pending = None;
         self.seen.clear();
-        let always = session.subscriber(ALWAYS[self.side].into()).unwrap();
+        let always = session.subscriber(ALWAYS[self.side].to_owned()).unwrap();
         self.always = Some(always);
         self.subscribers.insert(always, ALWAYS[self.side].into());
-        let queryable = session.queryable("k/**".into(), true).unwrap();
+        let queryable = session.queryable("k/**".to_owned(), true).unwrap();
         self.queryables.insert(queryable, "k/**".into());
         self.publish(session, ledger, "k/0");
     }
@@ -147,7 +147,7 @@ impl App {
             reliable: self.prng.chance(600),
             filter: false,
         };
-        if let Ok(id) = session.publisher(key.into(), options) {
+        if let Ok(id) = session.publisher(key.to_owned(), options) {
             let uid = ledger.samples.len();
             ledger.samples.push((key.into(), Vec::new()));
             self.publishers.push(Publishing { id, uid });
@@ -183,7 +183,7 @@ impl App {
             }
             67..72 => {
                 let key = WANTED[self.prng.below(6) as usize];
-                if let Ok(id) = session.subscriber(key.into()) {
+                if let Ok(id) = session.subscriber(key.to_owned()) {
                     self.subscribers.insert(id, key.into());
                     self.seen.retain(|(of, _), _| *of != id);
                 }
@@ -199,7 +199,7 @@ impl App {
             }
             76..79 => {
                 let key = WANTED[self.prng.below(6) as usize];
-                if let Ok(id) = session.queryable(key.into(), false) {
+                if let Ok(id) = session.queryable(key.to_owned(), false) {
                     self.queryables.insert(id, key.into());
                 }
             }

@@ -4,9 +4,12 @@
 #![no_main]
 
 use an385::{board, zenoh};
+use sinew::pubsub::keyexpr::KeyExpr;
 use sinew::pubsub::session::{Fixed, Opens, PublisherOptions, Session, State, Step};
 use sinew::time::Instant;
 
+/// Checked by the compiler, so that nothing in the image does.
+const COUNT: KeyExpr<'_> = KeyExpr::from_static("board/count");
 /// Samples of one burst.
 const BURST: u32 = 8;
 
@@ -14,7 +17,7 @@ fn run() -> Option<()> {
     let mut clock = board::Clock::start();
     let (mut tx, mut rx) = zenoh::link();
     let mut session = Session::new(zenoh::config(b"board-pub")?, Opens(Fixed::<1>::new()));
-    let count = session.publisher("board/count", PublisherOptions::DEFAULT);
+    let count = session.publisher(COUNT, PublisherOptions::DEFAULT);
     let count = count.ok()?;
     let (mut samples, mut next) = (0u64, Instant::START);
     loop {

@@ -62,10 +62,14 @@ pub struct Question<'s> {
 const PATIENCE: u64 = 60_000_000;
 
 impl<T: Tables> Session<T> {
-    /// Enters a queryable for `key`; `complete`: it knows all that there is for its key. The peer is
-    /// told of it by [`Session::poll`], again after every reconnect.
-    pub fn queryable(&mut self, key: T::Key, complete: bool) -> Result<QueryableId, DeclareError> {
-        KeyExpr::new(key.as_ref()).map_err(DeclareError::Key)?;
+    /// Enters a queryable for `key`, as with [`Session::publisher`]; `complete`: it knows all that there
+    /// is for its key.
+    pub fn queryable<K: TryInto<T::Key, Error: Into<DeclareError>>>(
+        &mut self,
+        key: K,
+        complete: bool,
+    ) -> Result<QueryableId, DeclareError> {
+        let key = key.try_into().map_err(Into::into)?;
         let slots = self.tables.all().queryables;
         let entered = own::enter(slots, Sort::Queryable, self.withdrawn, key);
         let (index, queryable) = entered.ok_or(DeclareError::NoRoom)?;

@@ -87,7 +87,7 @@ impl<K: AsRef<str>, R: Rows + ?Sized> All<'_, K, R> {
 
 impl<'t, K: AsRef<str>, R: Rows + ?Sized> Shared<'t, K, R> {
     /// How many subscribers of the peer take what is published on `key`.
-    pub(super) fn hearers(self, key: &KeyExpr<'_>) -> u16 {
+    pub(super) fn hearers(self, key: KeyExpr<'_>) -> u16 {
         let mut count = 0u16;
         for (index, entry) in self.foreign.iter().enumerate() {
             let Some(entry) = entry else { continue };

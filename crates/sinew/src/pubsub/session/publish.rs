@@ -1,5 +1,7 @@
 //! Publishing: samples out.
 
+use core::convert::Infallible;
+
 use crate::link::Tx;
 use crate::pubsub::codec::{Body, Push, Qos, WireExpr, Writer};
 use crate::pubsub::keyexpr::{KeyExpr, KeyExprError};
@@ -72,6 +74,19 @@ impl core::fmt::Display for DeclareError {
 }
 
 impl core::error::Error for DeclareError {}
+
+impl From<KeyExprError> for DeclareError {
+    fn from(error: KeyExprError) -> Self {
+        DeclareError::Key(error)
+    }
+}
+
+/// A key that was checked before.
+impl From<Infallible> for DeclareError {
+    fn from(never: Infallible) -> Self {
+        match never {}
+    }
+}
 
 /// A sample without options.
 struct Plain<'p> {
@@ -209,18 +224,18 @@ impl From<Refused> for PutError {
 }
 
 impl<T: Tables> Session<T> {
-    /// Enters a publisher on `key`. The peer is told of it by [`Session::poll`], again after every
-    /// reconnect.
-    pub fn publisher(
+    /// Enters a publisher on `key`: text that is checked now, or a [`KeyExpr`] that was when it was
+    /// compiled. The peer is told of it by [`Session::poll`], again after every reconnect.
+    pub fn publisher<K: TryInto<T::Key, Error: Into<DeclareError>>>(
         &mut self,
-        key: T::Key,
+        key: K,
         options: PublisherOptions,
     ) -> Result<PublisherId, DeclareError> {
-        let expr = KeyExpr::new(key.as_ref()).map_err(DeclareError::Key)?;
+        let key = key.try_into().map_err(Into::into)?;
         let mut heard = 0;
         let all = self.tables.all();
         if T::LISTENS {
-            heard = all.tables().hearers(&expr);
+            heard = all.tables().hearers(KeyExpr::unchecked(key.as_ref()));
         }
         let entered = own::enter(all.publishers, Sort::Publisher, self.withdrawn, key);
         let (index, publisher) = entered.ok_or(DeclareError::NoRoom)?;
@@ -326,7 +341,7 @@ impl<T: Tables> Session<T> {
         };
         let mut sent = Put::Sent;
         if T::LISTENS && self.known.told && !self.known.overflowed {
-            if self.tables.all().tables().hearers(&key) == 0 {
+            if self.tables.all().tables().hearers(key) == 0 {
                 self.out.abandon_this(&mut |writer| push.encode(writer));
                 return Ok(Put::Unheard);
             }

@@ -84,10 +84,12 @@ impl<T: Tables> Session<T> {
         })
     }
 
-    /// Enters a subscriber to `key`. The peer is told of it by [`Session::poll`], again after every
-    /// reconnect.
-    pub fn subscriber(&mut self, key: T::Key) -> Result<SubscriberId, DeclareError> {
-        KeyExpr::new(key.as_ref()).map_err(DeclareError::Key)?;
+    /// Enters a subscriber to `key`, as with [`Session::publisher`].
+    pub fn subscriber<K: TryInto<T::Key, Error: Into<DeclareError>>>(
+        &mut self,
+        key: K,
+    ) -> Result<SubscriberId, DeclareError> {
+        let key = key.try_into().map_err(Into::into)?;
         let slots = self.tables.all().subscribers;
         let entered = own::enter(slots, Sort::Subscriber, self.withdrawn, key);
         let (index, _) = entered.ok_or(DeclareError::NoRoom)?;

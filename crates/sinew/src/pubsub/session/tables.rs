@@ -9,6 +9,7 @@ use super::answer::Request;
 use super::foreign::Foreign;
 use super::own::Entry;
 use super::query::Query;
+use crate::pubsub::keyexpr::KeyExpr;
 use crate::wire::copy;
 
 /// Bytes of a key that a peer declares, in [`Fixed`].
@@ -16,7 +17,8 @@ pub const KEY_ROOM: usize = 64;
 
 /// The tables of a session: what it can hold. What there is no room for is not compiled in.
 pub trait Tables {
-    /// How keys of one's own are held: `&'static str`, or on a host `Box<str>`.
+    /// How keys of one's own are held: [`KeyExpr`], or what a host makes on its heap of text that it has
+    /// checked.
     type Key: AsRef<str>;
     /// How keys of the peer are held: rows of one length, or what grows.
     type Rows: Rows + ?Sized;
@@ -160,7 +162,7 @@ pub struct Fixed<
     const Q: usize = 0,
     const K: usize = 0,
     const B: usize = 0,
-    Key = &'static str,
+    Key = KeyExpr<'static>,
 > {
     publishers: [Option<Entry<Key>>; P],
     subscribers: [Option<Entry<Key>>; S],
