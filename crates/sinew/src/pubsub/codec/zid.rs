@@ -19,6 +19,7 @@ impl Zid {
     }
 
     /// Its bytes, without zeros at the end: 1 to 16.
+    #[inline(never)] // called in many places, none of them often
     pub fn as_bytes(&self) -> &[u8] {
         let mut bytes = &self.0[..];
         while let [front @ .., 0] = bytes {
