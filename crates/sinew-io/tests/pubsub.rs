@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use sinew::pubsub::codec::{Body, Consolidation, Kind, Qos, Reader, Zid, transport};
+use sinew::pubsub::codec::{Body, Consolidation, Decode, Kind, Qos, Reader, Zid, transport};
 use sinew::pubsub::keyexpr::{KeyExpr, KeyExprError};
 use sinew::pubsub::session::{Ask, AskError, DeclareError, PublisherOptions, Put, PutError};
 use sinew_io::apart;

@@ -12,7 +12,7 @@ use hand::{Hand, NOW, Offer, PEER, ROUTER, bytes};
 use node::{All, Node, Told, join, node as new_node, peers, settle, zid};
 use sinew::pubsub::codec::transport::{Close, KeepAlive};
 use sinew::pubsub::codec::{
-    Declaration, Declare, EntityKind, Interest, Kind, Push, Qos, Reader, WireExpr,
+    Declaration, Declare, Decode, EntityKind, Interest, Kind, Push, Qos, Reader, WireExpr,
 };
 use sinew::pubsub::session::{
     Closed, Config, Fixed, PublisherOptions, Put, PutError, State, SubscriberId,

@@ -20,8 +20,8 @@ use node::{All, Told, zid};
 use play::Play;
 use prng::Prng;
 use sinew::pubsub::codec::{
-    Declaration, Declare, EntityKind, Interest, Push, Qos, Query, Reader, Request, ResponseFinal,
-    WireExpr,
+    Declaration, Declare, Decode, EntityKind, Interest, Push, Qos, Query, Reader, Request,
+    ResponseFinal, WireExpr,
 };
 use sinew::pubsub::session::{Closed, Config, PublisherOptions, State};
 

@@ -13,8 +13,8 @@ use hand::{Hand, NOW, Offer, PEER, ROUTER, bytes, init, open};
 use node::{All, Told, join, node as new_node, settle, zid};
 use sinew::pubsub::codec::transport::{Close, Fragment, KeepAlive, Open};
 use sinew::pubsub::codec::{
-    Body, Declaration, Declare, EntityKind, Interest, Kind, Priority, Push, Qos, Query, Reader,
-    Request, ResponseFinal, WireExpr,
+    Body, Declaration, Declare, Decode, EntityKind, Interest, Kind, Priority, Push, Qos, Query,
+    Reader, Request, ResponseFinal, WireExpr,
 };
 use sinew::pubsub::session::{
     Closed, Config, Event, Fixed, PublisherOptions, Put, PutError, State, Step,

@@ -3,8 +3,8 @@
 use sinew::pubsub::codec::scouting::{self, Hello, Scout};
 use sinew::pubsub::codec::transport::{self, Close, Fragment, Frame, Init, Join, KeepAlive, Open};
 use sinew::pubsub::codec::{
-    CodecError, Declare, Interest, Oam, Push, Reader, Request, Response, ResponseFinal, Writer,
-    id_of, network,
+    CodecError, Declare, Decode, Interest, Oam, Push, Reader, Request, Response, ResponseFinal,
+    Writer, id_of, network,
 };
 
 /// Any message that can stand in a batch.

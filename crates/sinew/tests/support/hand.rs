@@ -1,7 +1,7 @@
 //! A session whose other side is played by hand, message by message.
 
 use sinew::pubsub::codec::transport::{Fragment, Frame, Init, Open};
-use sinew::pubsub::codec::{Priority, Reader, WhatAmI, Writer, transport};
+use sinew::pubsub::codec::{Decode, Priority, Reader, WhatAmI, Writer, transport};
 use sinew::pubsub::session::{Config, State, Tables};
 use sinew::time::Instant;
 

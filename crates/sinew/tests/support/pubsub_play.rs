@@ -13,8 +13,8 @@ use std::task::Waker;
 use sinew::link::{SendError, Tx};
 use sinew::pubsub::codec::transport::{self, Close, Fragment, Frame, Init, KeepAlive, Open};
 use sinew::pubsub::codec::{
-    self, Body, Declare, Encoding, Interest, Priority, Push, Qos, Reader, Request, Response,
-    ResponseFinal, WhatAmI, WireExpr, Writer, Zid, id_of, network,
+    self, Body, Declare, Decode, Encoding, Interest, Priority, Push, Qos, Reader, Request,
+    Response, ResponseFinal, WhatAmI, WireExpr, Writer, Zid, id_of, network,
 };
 use sinew::pubsub::keyexpr::KeyExpr;
 use sinew::pubsub::session::{

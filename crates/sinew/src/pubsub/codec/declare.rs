@@ -1,7 +1,7 @@
 //! DECLARE: what a node has and no longer has.
 
 use super::{
-    CodecError, Ext, Extensions, Qos, Reader, WireExpr, Writer, id_of, key::M, network,
+    CodecError, Decode, Ext, Extensions, Qos, Reader, WireExpr, Writer, id_of, key::M, network,
     writer::vle_len,
 };
 
@@ -109,26 +109,6 @@ fn ended_key<'p>(bytes: &'p [u8], r: &mut Reader<'p>) -> WireExpr<'p> {
 }
 
 impl<'p> Declare<'p> {
-    /// Reads what follows `header`.
-    ///
-    /// # Errors
-    ///
-    /// See [`CodecError`].
-    pub fn decode(header: u8, r: &mut Reader<'p>) -> Result<Self, CodecError> {
-        let interest = if header & I == 0 {
-            None
-        } else {
-            Some(r.vle32())
-        };
-        let qos = network::qos(header, r);
-        let declaration = Declaration::read(r);
-        r.end(Declare {
-            interest,
-            qos,
-            declaration,
-        })
-    }
-
     /// Writes it, with its header.
     pub fn encode(&self, w: &mut Writer<'_>) {
         let i = if self.interest.is_some() { I } else { 0 };
@@ -138,6 +118,23 @@ impl<'p> Declare<'p> {
         }
         self.qos.encode(&mut head, w);
         self.declaration.encode(w);
+    }
+}
+
+impl<'p> Decode<'p> for Declare<'p> {
+    fn read(header: u8, r: &mut Reader<'p>) -> Self {
+        let interest = if header & I == 0 {
+            None
+        } else {
+            Some(r.vle32())
+        };
+        let qos = network::qos(header, r);
+        let declaration = Declaration::read(r);
+        Declare {
+            interest,
+            qos,
+            declaration,
+        }
     }
 }
 

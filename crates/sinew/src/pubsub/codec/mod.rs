@@ -4,10 +4,10 @@
 //! until the batch ends or a byte comes whose low five bits are the id of a transport message
 //! ([`is_network`]). Every message begins with its *header*, one byte: the id in the low five bits,
 //! two flags of the message's own, and whether extensions follow. The reader of a batch takes it, looks
-//! at [`id_of`], and calls `decode` of the message it wants; so an engine links only what it knows.
+//! at [`id_of`], and calls [`decode`](Decode::decode) of the message it wants; so an engine links only what it knows.
 //!
 //! ```
-//! use sinew::pubsub::codec::{Push, Reader, WireExpr, Writer, id_of, network};
+//! use sinew::pubsub::codec::{Decode, Push, Reader, WireExpr, Writer, id_of, network};
 //!
 //! let mut place = [0; 16];
 //! let mut writer = Writer::new(&mut place);
@@ -67,6 +67,23 @@ pub const Z: u8 = 0x80;
 /// The id of the message that begins with this header.
 pub const fn id_of(header: u8) -> u8 {
     header & 0x1f
+}
+
+/// A message, as it is read behind its header.
+pub trait Decode<'p>: Sized {
+    /// Reads what follows `header`. Whether all of it was there and right, [`Reader::end`] says.
+    fn read(header: u8, r: &mut Reader<'p>) -> Self;
+
+    /// Reads what follows `header`.
+    ///
+    /// # Errors
+    ///
+    /// See [`CodecError`].
+    #[inline]
+    fn decode(header: u8, r: &mut Reader<'p>) -> Result<Self, CodecError> {
+        let message = Self::read(header, r);
+        r.end(message)
+    }
 }
 
 /// Why bytes are not a message. What follows them in the packet cannot be read either: Zenoh's own

@@ -1,6 +1,6 @@
 //! OAM: what routers and peers tell each other beside the protocol. We skip it.
 
-use super::{CodecError, Ext, Extensions, Qos, Reader, Writer, id_of, network, transport};
+use super::{CodecError, Decode, Ext, Extensions, Qos, Reader, Writer, id_of, network, transport};
 
 /// Operation, administration, maintenance: a message of the transport or of the network, which differ in
 /// their header. Rust peers gossip with it (id 1 in the network).
@@ -31,40 +31,6 @@ pub enum OamBody<'p> {
 const KIND: u8 = Ext::NUMBER | Ext::BYTES;
 
 impl<'p> Oam<'p> {
-    /// Reads what follows `header`, of either OAM.
-    ///
-    /// # Errors
-    ///
-    /// [`CodecError::Reserved`] if its body is of the fourth kind.
-    pub fn decode(header: u8, r: &mut Reader<'p>) -> Result<Self, CodecError> {
-        let network = id_of(header) == network::OAM;
-        let id = r.vle16();
-        let mut qos = Qos::DEFAULT;
-        let mut exts = Extensions::of(header);
-        while let Some(ext) = exts.next(r) {
-            match ext.id {
-                Qos::EXT if network => qos = Qos::of(&ext),
-                transport::QOS if !network => qos = Qos::of(&ext),
-                _ => ext.unknown(r),
-            }
-        }
-        let body = match header & KIND {
-            0 => OamBody::None,
-            Ext::NUMBER => OamBody::Number(r.vle_capped()),
-            Ext::BYTES => OamBody::Bytes(r.zbytes()),
-            _ => {
-                r.fail(CodecError::Reserved);
-                OamBody::None
-            }
-        };
-        r.end(Oam {
-            network,
-            id,
-            qos,
-            body,
-        })
-    }
-
     /// Skips what follows `header`, of either OAM: as [`Oam::decode`], with less code.
     #[inline(never)]
     pub fn skip(header: u8, r: &mut Reader<'_>) {
@@ -107,6 +73,37 @@ impl<'p> Oam<'p> {
             OamBody::None => {}
             OamBody::Number(number) => w.vle32(number),
             OamBody::Bytes(bytes) => w.zbytes(bytes),
+        }
+    }
+}
+
+impl<'p> Decode<'p> for Oam<'p> {
+    fn read(header: u8, r: &mut Reader<'p>) -> Self {
+        let network = id_of(header) == network::OAM;
+        let id = r.vle16();
+        let mut qos = Qos::DEFAULT;
+        let mut exts = Extensions::of(header);
+        while let Some(ext) = exts.next(r) {
+            match ext.id {
+                Qos::EXT if network => qos = Qos::of(&ext),
+                transport::QOS if !network => qos = Qos::of(&ext),
+                _ => ext.unknown(r),
+            }
+        }
+        let body = match header & KIND {
+            0 => OamBody::None,
+            Ext::NUMBER => OamBody::Number(r.vle_capped()),
+            Ext::BYTES => OamBody::Bytes(r.zbytes()),
+            _ => {
+                r.fail(CodecError::Reserved);
+                OamBody::None
+            }
+        };
+        Oam {
+            network,
+            id,
+            qos,
+            body,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Scouting: finding nodes on a network. These datagrams have a port and ids of their own.
 
-use super::{CodecError, Extensions, Reader, WhatAmI, Writer, Zid};
+use super::{CodecError, Decode, Extensions, Reader, WhatAmI, Writer, Zid};
 
 /// The id of [`Scout`].
 pub const SCOUT: u8 = 0x01;
@@ -24,27 +24,6 @@ pub struct Scout {
 }
 
 impl Scout {
-    /// Reads what follows `header`.
-    ///
-    /// # Errors
-    ///
-    /// See [`CodecError`].
-    pub fn decode(header: u8, r: &mut Reader<'_>) -> Result<Self, CodecError> {
-        let version = r.one();
-        let flags = r.one();
-        let zid = if flags & I == 0 {
-            None
-        } else {
-            Some(Zid::behind(flags, r))
-        };
-        Extensions::skip(header, r);
-        r.end(Scout {
-            version,
-            what: flags & 7,
-            zid,
-        })
-    }
-
     /// Writes it, with its header.
     pub fn encode(&self, w: &mut Writer<'_>) {
         w.byte(SCOUT);
@@ -55,6 +34,24 @@ impl Scout {
                 zid.encode(w);
             }
             None => w.byte(self.what & 7),
+        }
+    }
+}
+
+impl<'p> Decode<'p> for Scout {
+    fn read(header: u8, r: &mut Reader<'p>) -> Self {
+        let version = r.one();
+        let flags = r.one();
+        let zid = if flags & I == 0 {
+            None
+        } else {
+            Some(Zid::behind(flags, r))
+        };
+        Extensions::skip(header, r);
+        Scout {
+            version,
+            what: flags & 7,
+            zid,
         }
     }
 }
@@ -73,12 +70,21 @@ pub struct Hello<'p> {
 }
 
 impl<'p> Hello<'p> {
-    /// Reads what follows `header`.
-    ///
-    /// # Errors
-    ///
-    /// See [`CodecError`].
-    pub fn decode(header: u8, r: &mut Reader<'p>) -> Result<Self, CodecError> {
+    /// Writes it, with its header.
+    pub fn encode(&self, w: &mut Writer<'_>) {
+        w.byte(HELLO | if self.locators.count == 0 { 0 } else { L });
+        w.byte(self.version);
+        w.byte(self.zid.nibble() | self.whatami as u8);
+        self.zid.encode(w);
+        if self.locators.count != 0 {
+            w.vle32(self.locators.count);
+            w.bytes(self.locators.bytes);
+        }
+    }
+}
+
+impl<'p> Decode<'p> for Hello<'p> {
+    fn read(header: u8, r: &mut Reader<'p>) -> Self {
         let version = r.one();
         let flags = r.one();
         let whatami = WhatAmI::of(flags, r);
@@ -89,23 +95,11 @@ impl<'p> Hello<'p> {
             Locators::read(r)
         };
         Extensions::skip(header, r);
-        r.end(Hello {
+        Hello {
             version,
             whatami,
             zid,
             locators,
-        })
-    }
-
-    /// Writes it, with its header.
-    pub fn encode(&self, w: &mut Writer<'_>) {
-        w.byte(HELLO | if self.locators.count == 0 { 0 } else { L });
-        w.byte(self.version);
-        w.byte(self.zid.nibble() | self.whatami as u8);
-        self.zid.encode(w);
-        if self.locators.count != 0 {
-            w.vle32(self.locators.count);
-            w.bytes(self.locators.bytes);
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::link::Tx;
 use crate::pubsub::codec::{
-    CodecError, Declare, Interest, Oam, Priority, Push, Reader, Request, Response, ResponseFinal,
-    id_of, network, transport,
+    CodecError, Declare, Decode, Interest, Oam, Priority, Push, Reader, Request, Response,
+    ResponseFinal, id_of, network, transport,
 };
 use crate::time::Instant;
 
@@ -158,7 +158,8 @@ impl<T: Tables> Session<T> {
         }
         match id_of(header) {
             transport::FRAME if open && Self::TAKES => {
-                let frame = transport::Frame::decode(header, reader)?;
+                let frame = transport::Frame::read(header, reader);
+                reader.end(())?;
                 // Priorities of frames were not agreed on (section 4.3).
                 if frame.priority != Priority::Data {
                     return Err(Trouble::End(Closed::Malformed));
@@ -171,7 +172,8 @@ impl<T: Tables> Session<T> {
                 Ok(None)
             }
             transport::FRAGMENT if open && Self::TAKES => {
-                let fragment = transport::Fragment::decode(header, reader)?;
+                let fragment = transport::Fragment::read(header, reader);
+                reader.end(())?;
                 if fragment.priority != Priority::Data {
                     return Err(Trouble::End(Closed::Malformed));
                 }
@@ -188,20 +190,24 @@ impl<T: Tables> Session<T> {
                 Ok(None)
             }
             transport::KEEP_ALIVE => {
-                transport::KeepAlive::decode(header, reader)?;
+                transport::KeepAlive::read(header, reader);
+                reader.end(())?;
                 Ok(None)
             }
             transport::CLOSE => {
-                let close = transport::Close::decode(header, reader)?;
+                let close = transport::Close::read(header, reader);
+                reader.end(())?;
                 self.incoming.skip();
                 Ok(self.closed_by_peer(close.reason))
             }
             transport::INIT => {
-                let init = transport::Init::decode(header, reader)?;
+                let init = transport::Init::read(header, reader);
+                reader.end(())?;
                 self.init(&init, tx, now)
             }
             transport::OPEN => {
-                let open = transport::Open::decode(header, reader)?;
+                let open = transport::Open::read(header, reader);
+                reader.end(())?;
                 self.opening(&open, tx, now)
             }
             transport::OAM => {
@@ -287,9 +293,10 @@ fn message<'s, T: Tables, X: Tx + ?Sized>(
     // Sets how long the message is, once it is read.
     macro_rules! read {
         ($message:ty) => {{
-            let Ok(message) = <$message>::decode(header, &mut reader) else {
+            let message = <$message>::read(header, &mut reader);
+            if reader.end(()).is_err() {
                 return cx.malformed();
-            };
+            }
             cx.place.len = bytes.len().saturating_sub(reader.len());
             if skipped {
                 return cx.place.next();

@@ -1,6 +1,6 @@
 //! INTEREST: who wants to hear of declarations.
 
-use super::super::{CodecError, Qos, Reader, WireExpr, Writer};
+use super::super::{Decode, Qos, Reader, WireExpr, Writer};
 use super::{INTEREST, qos};
 
 /// Asks for declarations: those that are, those to come, or both; neither ends an earlier interest.
@@ -41,29 +41,6 @@ impl<'p> Interest<'p> {
 
     const OPTIONS: u8 = 0x8f;
 
-    /// Reads what follows `header`.
-    ///
-    /// # Errors
-    ///
-    /// See [`CodecError`].
-    pub fn decode(header: u8, r: &mut Reader<'p>) -> Result<Self, CodecError> {
-        let mut interest = Interest {
-            id: r.vle32(),
-            current: header & CURRENT != 0,
-            future: header & FUTURE != 0,
-            ..Interest::default()
-        };
-        if interest.current || interest.future {
-            let options = r.one();
-            interest.options = options & Self::OPTIONS;
-            if options & RESTRICTED != 0 {
-                interest.key = Some(WireExpr::read(options, r));
-            }
-        }
-        interest.qos = qos(header, r);
-        r.end(interest)
-    }
-
     /// Writes it, with its header.
     pub fn encode(&self, w: &mut Writer<'_>) {
         let current = if self.current { CURRENT } else { 0 };
@@ -81,5 +58,25 @@ impl<'p> Interest<'p> {
             }
         }
         self.qos.encode(&mut head, w);
+    }
+}
+
+impl<'p> Decode<'p> for Interest<'p> {
+    fn read(header: u8, r: &mut Reader<'p>) -> Self {
+        let mut interest = Interest {
+            id: r.vle32(),
+            current: header & CURRENT != 0,
+            future: header & FUTURE != 0,
+            ..Interest::default()
+        };
+        if interest.current || interest.future {
+            let options = r.one();
+            interest.options = options & Self::OPTIONS;
+            if options & RESTRICTED != 0 {
+                interest.key = Some(WireExpr::read(options, r));
+            }
+        }
+        interest.qos = qos(header, r);
+        interest
     }
 }

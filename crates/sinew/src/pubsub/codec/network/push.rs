@@ -2,7 +2,7 @@
 
 use super::super::body::PUT;
 use super::super::key::{M, N};
-use super::super::{Body, CodecError, Kind, Qos, Reader, WireExpr, Writer, Z};
+use super::super::{Body, Decode, Kind, Qos, Reader, WireExpr, Writer, Z};
 use super::{PUSH, qos};
 
 /// A sample for all who subscribe to its key.
@@ -35,31 +35,13 @@ impl<'p> Push<'p> {
         }
     }
 
-    /// Reads what follows `header`.
-    ///
-    /// # Errors
-    ///
-    /// See [`CodecError`].
-    #[inline]
-    pub fn decode(header: u8, r: &mut Reader<'p>) -> Result<Self, CodecError> {
-        // Nearly every sample: a declared key, no options, and a short payload.
-        if header & (N | Z) == 0
-            && let Some((scope, payload)) = r.short_sample()
-        {
-            let key = WireExpr::declared(scope.into(), header & M != 0);
-            return Ok(Push::put(key, payload));
-        }
-        Push::decode_long(header, r)
-    }
-
     #[inline(never)]
-    fn decode_long(header: u8, r: &mut Reader<'p>) -> Result<Self, CodecError> {
-        let push = Push {
+    fn read_long(header: u8, r: &mut Reader<'p>) -> Self {
+        Push {
             key: WireExpr::read(header, r),
             qos: qos(header, r),
             body: Body::read(r),
-        };
-        r.end(push)
+        }
     }
 
     /// Writes it whole, with its header.
@@ -117,5 +99,19 @@ impl<'p> Push<'p> {
         let mut head = w.head(PUSH | key.flags());
         key.encode(w);
         qos.encode(&mut head, w);
+    }
+}
+
+impl<'p> Decode<'p> for Push<'p> {
+    #[inline]
+    fn read(header: u8, r: &mut Reader<'p>) -> Self {
+        // Nearly every sample: a declared key, no options, and a short payload.
+        if header & (N | Z) == 0
+            && let Some((scope, payload)) = r.short_sample()
+        {
+            let key = WireExpr::declared(scope.into(), header & M != 0);
+            return Push::put(key, payload);
+        }
+        Push::read_long(header, r)
     }
 }

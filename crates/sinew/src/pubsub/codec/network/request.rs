@@ -1,7 +1,7 @@
 //! REQUEST and RESPONSE: a query, and what comes back.
 
 use super::super::{
-    CodecError, Entity, Ext, Extensions, Qos, Query, Reader, Reply, Target, WireExpr, Writer,
+    Decode, Entity, Ext, Extensions, Qos, Query, Reader, Reply, Target, WireExpr, Writer,
 };
 use super::{NODE_ID, REQUEST, RESPONSE, RESPONSE_FINAL};
 
@@ -30,32 +30,6 @@ pub struct Request<'p> {
 }
 
 impl<'p> Request<'p> {
-    /// Reads what follows `header`.
-    ///
-    /// # Errors
-    ///
-    /// See [`CodecError`].
-    pub fn decode(header: u8, r: &mut Reader<'p>) -> Result<Self, CodecError> {
-        let mut request = Request {
-            id: r.vle32(),
-            ..Request::default()
-        };
-        request.key = WireExpr::read(header, r);
-        let mut exts = Extensions::of(header);
-        while let Some(ext) = exts.next(r) {
-            match ext.id {
-                Qos::EXT => request.qos = Qos::of(&ext),
-                NODE_ID => {}
-                TARGET => request.target = Target::of(&ext, r),
-                BUDGET => request.budget = (ext.number != 0).then_some(ext.number),
-                TIMEOUT => request.timeout_ms = Some(ext.number),
-                _ => ext.unknown(r),
-            }
-        }
-        request.query = Query::read(r);
-        r.end(request)
-    }
-
     /// Writes it, with its header.
     pub fn encode(&self, w: &mut Writer<'_>) {
         let mut head = w.head(REQUEST | self.key.flags());
@@ -75,6 +49,29 @@ impl<'p> Request<'p> {
     }
 }
 
+impl<'p> Decode<'p> for Request<'p> {
+    fn read(header: u8, r: &mut Reader<'p>) -> Self {
+        let mut request = Request {
+            id: r.vle32(),
+            ..Request::default()
+        };
+        request.key = WireExpr::read(header, r);
+        let mut exts = Extensions::of(header);
+        while let Some(ext) = exts.next(r) {
+            match ext.id {
+                Qos::EXT => request.qos = Qos::of(&ext),
+                NODE_ID => {}
+                TARGET => request.target = Target::of(&ext, r),
+                BUDGET => request.budget = (ext.number != 0).then_some(ext.number),
+                TIMEOUT => request.timeout_ms = Some(ext.number),
+                _ => ext.unknown(r),
+            }
+        }
+        request.query = Query::read(r);
+        request
+    }
+}
+
 /// One answer to a [`Request`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Response<'p> {
@@ -91,37 +88,6 @@ pub struct Response<'p> {
 }
 
 impl<'p> Response<'p> {
-    /// Reads what follows `header`.
-    ///
-    /// # Errors
-    ///
-    /// See [`CodecError`].
-    pub fn decode(header: u8, r: &mut Reader<'p>) -> Result<Self, CodecError> {
-        let id = r.vle32();
-        let key = WireExpr::read(header, r);
-        let (mut qos, mut responder) = (Qos::DEFAULT, None);
-        let mut exts = Extensions::of(header);
-        while let Some(ext) = exts.next(r) {
-            match ext.id {
-                Qos::EXT => qos = Qos::of(&ext),
-                RESPONDER => {
-                    let mut part = Reader::new(ext.bytes);
-                    responder = Some(Entity::read(&mut part));
-                    r.fail_as(&part);
-                }
-                _ => ext.unknown(r),
-            }
-        }
-        let reply = Reply::read(r);
-        r.end(Response {
-            id,
-            key,
-            qos,
-            responder,
-            reply,
-        })
-    }
-
     /// Writes it whole, with its header.
     pub fn encode(&self, w: &mut Writer<'_>) {
         self.encode_start(w);
@@ -146,6 +112,34 @@ impl<'p> Response<'p> {
     }
 }
 
+impl<'p> Decode<'p> for Response<'p> {
+    fn read(header: u8, r: &mut Reader<'p>) -> Self {
+        let id = r.vle32();
+        let key = WireExpr::read(header, r);
+        let (mut qos, mut responder) = (Qos::DEFAULT, None);
+        let mut exts = Extensions::of(header);
+        while let Some(ext) = exts.next(r) {
+            match ext.id {
+                Qos::EXT => qos = Qos::of(&ext),
+                RESPONDER => {
+                    let mut part = Reader::new(ext.bytes);
+                    responder = Some(Entity::read(&mut part));
+                    r.fail_as(&part);
+                }
+                _ => ext.unknown(r),
+            }
+        }
+        let reply = Reply::read(r);
+        Response {
+            id,
+            key,
+            qos,
+            responder,
+            reply,
+        }
+    }
+}
+
 /// No more answers will come to a [`Request`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResponseFinal {
@@ -156,12 +150,16 @@ pub struct ResponseFinal {
 }
 
 impl ResponseFinal {
-    /// Reads what follows `header`.
-    ///
-    /// # Errors
-    ///
-    /// See [`CodecError`].
-    pub fn decode(header: u8, r: &mut Reader<'_>) -> Result<Self, CodecError> {
+    /// Writes it, with its header.
+    pub fn encode(&self, w: &mut Writer<'_>) {
+        let mut head = w.head(RESPONSE_FINAL);
+        w.vle32(self.id);
+        self.qos.encode(&mut head, w);
+    }
+}
+
+impl<'p> Decode<'p> for ResponseFinal {
+    fn read(header: u8, r: &mut Reader<'p>) -> Self {
         let id = r.vle32();
         let mut qos = Qos::DEFAULT;
         let mut exts = Extensions::of(header);
@@ -171,13 +169,6 @@ impl ResponseFinal {
                 _ => ext.unknown(r),
             }
         }
-        r.end(ResponseFinal { id, qos })
-    }
-
-    /// Writes it, with its header.
-    pub fn encode(&self, w: &mut Writer<'_>) {
-        let mut head = w.head(RESPONSE_FINAL);
-        w.vle32(self.id);
-        self.qos.encode(&mut head, w);
+        ResponseFinal { id, qos }
     }
 }

@@ -1,6 +1,6 @@
 //! FRAME and FRAGMENT: how the messages of the network travel.
 
-use super::super::{CodecError, Extensions, Head, Priority, Reader, Writer};
+use super::super::{Decode, Extensions, Head, Priority, Reader, Writer};
 use super::{FRAGMENT, FRAME, QOS};
 
 /// In the headers of both: the numbers are those of the reliable channel.
@@ -24,13 +24,18 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Reads what follows `header`, up to the first message.
-    ///
-    /// # Errors
-    ///
-    /// See [`CodecError`].
+    /// Writes it, with its header; the messages are to follow.
     #[inline]
-    pub fn decode(header: u8, r: &mut Reader<'_>) -> Result<Self, CodecError> {
+    pub fn encode(&self, w: &mut Writer<'_>) {
+        let mut head = w.head(FRAME | if self.reliable { R } else { 0 });
+        w.vle32(self.sn);
+        encode_priority(self.priority, &mut head, w);
+    }
+}
+
+impl<'p> Decode<'p> for Frame {
+    #[inline]
+    fn read(header: u8, r: &mut Reader<'p>) -> Self {
         let sn = r.vle32();
         let mut priority = Priority::Data;
         let mut exts = Extensions::of(header);
@@ -40,19 +45,11 @@ impl Frame {
                 _ => ext.unknown(r),
             }
         }
-        r.end(Frame {
+        Frame {
             reliable: header & R != 0,
             sn,
             priority,
-        })
-    }
-
-    /// Writes it, with its header; the messages are to follow.
-    #[inline]
-    pub fn encode(&self, w: &mut Writer<'_>) {
-        let mut head = w.head(FRAME | if self.reliable { R } else { 0 });
-        w.vle32(self.sn);
-        encode_priority(self.priority, &mut head, w);
+        }
     }
 }
 
@@ -79,36 +76,6 @@ impl<'p> Fragment<'p> {
     /// In the header: there are more of the same message.
     pub const MORE: u8 = 0x40;
 
-    /// Reads what follows `header`, and with it the rest of the batch.
-    ///
-    /// # Errors
-    ///
-    /// See [`CodecError`].
-    pub fn decode(header: u8, r: &mut Reader<'p>) -> Result<Self, CodecError> {
-        let sn = r.vle32();
-        let (mut priority, mut first, mut drop) = (Priority::Data, false, false);
-        let mut exts = Extensions::of(header);
-        while let Some(ext) = exts.next(r) {
-            match ext.id {
-                QOS => priority = Priority::of(ext.number as u8),
-                FIRST => first = true,
-                DROP => drop = true,
-                _ => ext.unknown(r),
-            }
-        }
-        let (reliable, more) = (header & R != 0, header & Self::MORE != 0);
-        let payload = r.rest();
-        r.end(Fragment {
-            reliable,
-            more,
-            sn,
-            priority,
-            first,
-            drop,
-            payload,
-        })
-    }
-
     /// Writes it whole, with its header. Nothing can follow it in its batch.
     pub fn encode(&self, w: &mut Writer<'_>) {
         self.encode_head(w);
@@ -127,6 +94,33 @@ impl<'p> Fragment<'p> {
         }
         if self.drop {
             head.unit(w, DROP);
+        }
+    }
+}
+
+impl<'p> Decode<'p> for Fragment<'p> {
+    fn read(header: u8, r: &mut Reader<'p>) -> Self {
+        let sn = r.vle32();
+        let (mut priority, mut first, mut drop) = (Priority::Data, false, false);
+        let mut exts = Extensions::of(header);
+        while let Some(ext) = exts.next(r) {
+            match ext.id {
+                QOS => priority = Priority::of(ext.number as u8),
+                FIRST => first = true,
+                DROP => drop = true,
+                _ => ext.unknown(r),
+            }
+        }
+        let (reliable, more) = (header & R != 0, header & Self::MORE != 0);
+        let payload = r.rest();
+        Fragment {
+            reliable,
+            more,
+            sn,
+            priority,
+            first,
+            drop,
+            payload,
         }
     }
 }

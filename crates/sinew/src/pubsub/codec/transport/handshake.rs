@@ -1,6 +1,6 @@
 //! INIT and OPEN: how a session begins.
 
-use super::super::{CodecError, Extensions, Reader, WhatAmI, Writer, Zid};
+use super::super::{Decode, Extensions, Reader, WhatAmI, Writer, Zid};
 use super::{INIT, OPEN, PATCH, RESOLUTION, lease, sizes};
 
 /// In the headers of both: it answers one.
@@ -36,12 +36,29 @@ impl<'p> Init<'p> {
     /// The largest batch where a message does not say it.
     pub const BATCH_SIZE: u16 = 65_535;
 
-    /// Reads what follows `header`.
-    ///
-    /// # Errors
-    ///
-    /// See [`CodecError`].
-    pub fn decode(header: u8, r: &mut Reader<'p>) -> Result<Self, CodecError> {
+    /// Writes it, with its header.
+    pub fn encode(&self, w: &mut Writer<'_>) {
+        let has_sizes = self.resolution != RESOLUTION || self.batch_size != Init::BATCH_SIZE;
+        let flags = if self.ack { A } else { 0 } | if has_sizes { S } else { 0 };
+        let mut head = w.head(INIT | flags);
+        w.byte(self.version);
+        w.byte(self.zid.nibble() | self.whatami as u8);
+        self.zid.encode(w);
+        if has_sizes {
+            w.byte(self.resolution);
+            w.two(self.batch_size);
+        }
+        if self.ack {
+            w.zbytes(self.cookie);
+        }
+        if self.patch != 0 {
+            head.number(w, PATCH, u32::from(self.patch));
+        }
+    }
+}
+
+impl<'p> Decode<'p> for Init<'p> {
+    fn read(header: u8, r: &mut Reader<'p>) -> Self {
         let version = r.one();
         let flags = r.one();
         let mut init = Init {
@@ -67,27 +84,7 @@ impl<'p> Init<'p> {
                 _ => ext.unknown(r),
             }
         }
-        r.end(init)
-    }
-
-    /// Writes it, with its header.
-    pub fn encode(&self, w: &mut Writer<'_>) {
-        let has_sizes = self.resolution != RESOLUTION || self.batch_size != Init::BATCH_SIZE;
-        let flags = if self.ack { A } else { 0 } | if has_sizes { S } else { 0 };
-        let mut head = w.head(INIT | flags);
-        w.byte(self.version);
-        w.byte(self.zid.nibble() | self.whatami as u8);
-        self.zid.encode(w);
-        if has_sizes {
-            w.byte(self.resolution);
-            w.two(self.batch_size);
-        }
-        if self.ack {
-            w.zbytes(self.cookie);
-        }
-        if self.patch != 0 {
-            head.number(w, PATCH, u32::from(self.patch));
-        }
+        init
     }
 }
 
@@ -105,25 +102,6 @@ pub struct Open<'p> {
 }
 
 impl<'p> Open<'p> {
-    /// Reads what follows `header`.
-    ///
-    /// # Errors
-    ///
-    /// See [`CodecError`].
-    pub fn decode(header: u8, r: &mut Reader<'p>) -> Result<Self, CodecError> {
-        let ack = header & A != 0;
-        let lease_ms = lease(header & T != 0, r);
-        let initial_sn = r.vle32();
-        let cookie = if ack { &[] } else { r.zbytes() };
-        Extensions::skip(header, r);
-        r.end(Open {
-            ack,
-            lease_ms,
-            initial_sn,
-            cookie,
-        })
-    }
-
     /// Writes it, with its header.
     pub fn encode(&self, w: &mut Writer<'_>) {
         let (flag, lease) = super::lease_field(self.lease_ms, T);
@@ -132,6 +110,22 @@ impl<'p> Open<'p> {
         w.vle32(self.initial_sn);
         if !self.ack {
             w.zbytes(self.cookie);
+        }
+    }
+}
+
+impl<'p> Decode<'p> for Open<'p> {
+    fn read(header: u8, r: &mut Reader<'p>) -> Self {
+        let ack = header & A != 0;
+        let lease_ms = lease(header & T != 0, r);
+        let initial_sn = r.vle32();
+        let cookie = if ack { &[] } else { r.zbytes() };
+        Extensions::skip(header, r);
+        Open {
+            ack,
+            lease_ms,
+            initial_sn,
+            cookie,
         }
     }
 }

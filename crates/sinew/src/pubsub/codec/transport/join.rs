@@ -1,7 +1,7 @@
 //! JOIN: how a node is heard of in a multicast group.
 
 use super::super::writer::vle_len;
-use super::super::{CodecError, Ext, Extensions, Reader, WhatAmI, Writer, Zid};
+use super::super::{Decode, Ext, Extensions, Reader, WhatAmI, Writer, Zid};
 use super::{JOIN, PATCH, RESOLUTION, lease, lease_field, sizes};
 
 /// The lease is in seconds.
@@ -67,12 +67,34 @@ impl Join {
     /// The largest batch where a message does not say it.
     pub const BATCH_SIZE: u16 = 8192;
 
-    /// Reads what follows `header`.
-    ///
-    /// # Errors
-    ///
-    /// See [`CodecError`].
-    pub fn decode(header: u8, r: &mut Reader<'_>) -> Result<Self, CodecError> {
+    /// Writes it, with its header.
+    pub fn encode(&self, w: &mut Writer<'_>) {
+        let has_sizes = self.resolution != RESOLUTION || self.batch_size != Join::BATCH_SIZE;
+        let (seconds, lease) = lease_field(self.lease_ms, T);
+        let mut head = w.head(JOIN | seconds | if has_sizes { S } else { 0 });
+        w.byte(self.version);
+        w.byte(self.zid.nibble() | self.whatami as u8);
+        self.zid.encode(w);
+        if has_sizes {
+            w.byte(self.resolution);
+            w.two(self.batch_size);
+        }
+        w.vle32(lease);
+        self.next.encode(w);
+        if let Some(priorities) = &self.priorities {
+            head.bytes(w, QOS, priorities.iter().map(NextSn::len).sum());
+            for next in priorities {
+                next.encode(w);
+            }
+        }
+        if self.patch != 0 {
+            head.number(w, PATCH, u32::from(self.patch));
+        }
+    }
+}
+
+impl<'p> Decode<'p> for Join {
+    fn read(header: u8, r: &mut Reader<'p>) -> Self {
         let version = r.one();
         let flags = r.one();
         let (whatami, zid) = (WhatAmI::of(flags, r), Zid::behind(flags, r));
@@ -96,7 +118,7 @@ impl Join {
                 _ => ext.unknown(r),
             }
         }
-        r.end(Join {
+        Join {
             version,
             whatami,
             zid,
@@ -106,31 +128,6 @@ impl Join {
             next,
             priorities,
             patch,
-        })
-    }
-
-    /// Writes it, with its header.
-    pub fn encode(&self, w: &mut Writer<'_>) {
-        let has_sizes = self.resolution != RESOLUTION || self.batch_size != Join::BATCH_SIZE;
-        let (seconds, lease) = lease_field(self.lease_ms, T);
-        let mut head = w.head(JOIN | seconds | if has_sizes { S } else { 0 });
-        w.byte(self.version);
-        w.byte(self.zid.nibble() | self.whatami as u8);
-        self.zid.encode(w);
-        if has_sizes {
-            w.byte(self.resolution);
-            w.two(self.batch_size);
-        }
-        w.vle32(lease);
-        self.next.encode(w);
-        if let Some(priorities) = &self.priorities {
-            head.bytes(w, QOS, priorities.iter().map(NextSn::len).sum());
-            for next in priorities {
-                next.encode(w);
-            }
-        }
-        if self.patch != 0 {
-            head.number(w, PATCH, u32::from(self.patch));
         }
     }
 }

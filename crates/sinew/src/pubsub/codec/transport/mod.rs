@@ -4,7 +4,7 @@ mod frame;
 mod handshake;
 mod join;
 
-use super::{CodecError, Ext, Extensions, Reader, Writer};
+use super::{Decode, Ext, Extensions, Reader, Writer};
 
 pub use frame::{Fragment, Frame};
 pub use handshake::{Init, Open};
@@ -90,23 +90,20 @@ impl Close {
 
     const S: u8 = 0x20;
 
-    /// Reads what follows `header`.
-    ///
-    /// # Errors
-    ///
-    /// See [`CodecError`].
-    pub fn decode(header: u8, r: &mut Reader<'_>) -> Result<Self, CodecError> {
-        let reason = r.one();
-        Extensions::skip(header, r);
-        r.end(Close {
-            session: header & Self::S != 0,
-            reason,
-        })
-    }
-
     /// Writes it, with its header.
     pub fn encode(&self, w: &mut Writer<'_>) {
         w.array([CLOSE | if self.session { Self::S } else { 0 }, self.reason]);
+    }
+}
+
+impl<'p> Decode<'p> for Close {
+    fn read(header: u8, r: &mut Reader<'p>) -> Self {
+        let reason = r.one();
+        Extensions::skip(header, r);
+        Close {
+            session: header & Self::S != 0,
+            reason,
+        }
     }
 }
 
@@ -115,18 +112,15 @@ impl Close {
 pub struct KeepAlive;
 
 impl KeepAlive {
-    /// Reads what follows `header`.
-    ///
-    /// # Errors
-    ///
-    /// See [`CodecError`].
-    pub fn decode(header: u8, r: &mut Reader<'_>) -> Result<Self, CodecError> {
-        Extensions::skip(header, r);
-        r.end(KeepAlive)
-    }
-
     /// Writes it, with its header.
     pub fn encode(&self, w: &mut Writer<'_>) {
         w.byte(KEEP_ALIVE);
+    }
+}
+
+impl<'p> Decode<'p> for KeepAlive {
+    fn read(header: u8, r: &mut Reader<'p>) -> Self {
+        Extensions::skip(header, r);
+        KeepAlive
     }
 }
