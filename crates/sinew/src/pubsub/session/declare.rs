@@ -337,6 +337,22 @@ impl<T: Tables, X: Tx + ?Sized> Teller<'_, T, X> {
     }
 }
 
+/// Somebody subscribes to `key`, or does no longer. Whether who is heard has changed.
+#[inline(never)]
+fn heard<K: AsRef<str>>(publishers: &mut [Option<Entry<K>>], key: KeyExpr<'_>, more: bool) -> bool {
+    let mut changed = false;
+    for publisher in publishers.iter_mut().flatten() {
+        if key.intersects(KeyExpr::unchecked(publisher.key.as_ref())) {
+            publisher.heard = match more {
+                true => publisher.heard.saturating_add(1),
+                false => publisher.heard.saturating_sub(1),
+            };
+            changed |= publisher.heard == u16::from(more);
+        }
+    }
+    changed
+}
+
 /// The interest that a peer is taken to have without saying so.
 const UNASKED: u32 = 0;
 
@@ -379,11 +395,14 @@ impl<'s, T: Tables> Cx<'s, T> {
 
     /// Enters a key or a subscriber. Whether who is heard has changed.
     fn entered(&mut self, kind: Kind, id: u32, key: &WireExpr<'_>) -> bool {
-        if self.is_known(kind, id, key) {
+        let scratch = core::mem::take(&mut self.all.key);
+        let tables = self.all.tables();
+        let key = tables.copy(key, scratch, self.stats);
+        if key.is_some() && key == tables.declared(kind, id) {
             return false;
         }
         let changed = self.gone(kind, id);
-        match self.enter(kind, id, key) {
+        match key.and_then(|key| self.enter(kind, id, key)) {
             // It can be for any key.
             None if kind == Kind::Subscriber => {
                 !core::mem::replace(&mut self.known.overflowed, true) || changed
@@ -392,23 +411,8 @@ impl<'s, T: Tables> Cx<'s, T> {
         }
     }
 
-    /// Whether it says what was said before.
-    fn is_known(&mut self, kind: Kind, id: u32, key: &WireExpr<'_>) -> bool {
-        let scratch = core::mem::take(&mut self.all.key);
-        let tables = self.all.tables();
-        let known = find(tables.foreign, kind, id).is_some_and(|index| {
-            let before = tables.foreign.get(index).and_then(Option::as_ref);
-            let len = before.map_or(0, |entry| entry.len);
-            tables.copy(key, scratch, self.stats) == Some(tables.keys.get(index, len))
-        });
-        self.all.key = scratch;
-        known
-    }
-
     /// Enters it, and says whether who is heard has changed. `None`, and counted: it cannot be known.
-    fn enter(&mut self, kind: Kind, id: u32, key: &WireExpr<'_>) -> Option<bool> {
-        let scratch = core::mem::take(&mut self.all.key);
-        let key = self.all.tables().copy(key, scratch, self.stats)?;
+    fn enter(&mut self, kind: Kind, id: u32, key: &str) -> Option<bool> {
         let expr = KeyExpr::new(key);
         // A key that stands for a part of others need not be one itself.
         if expr.is_err() && kind != Kind::Key {
@@ -419,18 +423,10 @@ impl<'s, T: Tables> Cx<'s, T> {
             count(&mut self.stats.no_room);
             return None;
         }
-        let mut changed = false;
-        if kind == Kind::Subscriber
-            && let Ok(expr) = expr
-        {
-            for publisher in self.all.publishers.iter_mut().flatten() {
-                if expr.intersects(KeyExpr::unchecked(publisher.key.as_ref())) {
-                    publisher.heard = publisher.heard.saturating_add(1);
-                    changed |= publisher.heard == 1;
-                }
-            }
-        }
-        Some(changed)
+        Some(match expr {
+            Ok(expr) if kind == Kind::Subscriber => heard(self.all.publishers, expr, true),
+            _ => false,
+        })
     }
 
     /// Takes out a key or a subscriber. Whether who is heard has changed.
@@ -441,16 +437,8 @@ impl<'s, T: Tables> Cx<'s, T> {
         let Some(entry) = self.all.foreign.get_mut(index).and_then(Option::take) else {
             return false;
         };
-        let mut changed = false;
-        if kind == Kind::Subscriber {
-            let expr = KeyExpr::unchecked(self.all.keys.get(index, entry.len));
-            for publisher in self.all.publishers.iter_mut().flatten() {
-                if expr.intersects(KeyExpr::unchecked(publisher.key.as_ref())) {
-                    publisher.heard = publisher.heard.saturating_sub(1);
-                    changed |= publisher.heard == 0;
-                }
-            }
-        }
+        let expr = KeyExpr::unchecked(self.all.keys.get(index, entry.len));
+        let changed = kind == Kind::Subscriber && heard(self.all.publishers, expr, false);
         self.all.keys.free(index);
         changed
     }

@@ -106,12 +106,17 @@ impl<'t, K: AsRef<str>, R: Rows + ?Sized> Shared<'t, K, R> {
         if key.scope == 0 {
             return Some("");
         }
-        if key.of_sender {
-            let index = find(self.foreign, Kind::Key, u32::from(key.scope))?;
-            let len = self.foreign.get(index)?.as_ref()?.len;
-            return Some(self.keys.get(index, len));
+        match key.of_sender {
+            true => self.declared(Kind::Key, u32::from(key.scope)),
+            false => self.own_key(key.scope),
         }
-        self.own_key(key.scope)
+    }
+
+    /// The key of what the peer has declared with this number.
+    pub(super) fn declared(self, kind: Kind, id: u32) -> Option<&'t str> {
+        let index = find(self.foreign, kind, id)?;
+        let len = self.foreign.get(index)?.as_ref()?.len;
+        Some(self.keys.get(index, len))
     }
 
     /// What a number stands for that was declared here.
