@@ -1,6 +1,5 @@
 //! Small values that several messages carry.
 
-use super::writer::vle_len;
 use super::{CodecError, Ext, Head, Reader, Writer, Zid};
 
 /// What a node is in the network.
@@ -197,10 +196,6 @@ impl Entity {
         self.zid.encode(w);
         w.vle32(self.id);
     }
-
-    pub(super) fn len(&self) -> usize {
-        1 + self.zid.len() + vle_len(self.id)
-    }
 }
 
 /// Which of which publisher's samples it is.
@@ -235,8 +230,9 @@ impl SourceInfo {
             zid: self.zid,
             id: self.entity,
         };
-        head.bytes(w, 0x1, entity.len() + vle_len(self.sn));
-        entity.encode(w);
-        w.vle32(self.sn);
+        head.part(w, 0x1, |w| {
+            entity.encode(w);
+            w.vle32(self.sn);
+        });
     }
 }

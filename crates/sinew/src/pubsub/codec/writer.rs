@@ -184,6 +184,16 @@ impl Head {
         writer.vle32(value);
     }
 
+    /// An extension whose value is what `write` writes: less than 128 bytes.
+    pub fn part(&mut self, writer: &mut Writer<'_>, id: u8, write: impl FnOnce(&mut Writer<'_>)) {
+        self.unit(writer, id | Ext::BYTES);
+        let at = writer.total();
+        writer.byte(0);
+        write(writer);
+        let len = writer.total().saturating_sub(at).saturating_sub(1);
+        writer.or(at, len as u8);
+    }
+
     /// An extension whose value is `len` bytes, which the caller writes next.
     pub fn bytes(&mut self, writer: &mut Writer<'_>, id: u8, len: usize) {
         self.unit(writer, id | Ext::BYTES);

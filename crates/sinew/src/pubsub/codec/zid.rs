@@ -28,14 +28,9 @@ impl Zid {
         bytes
     }
 
-    /// How many bytes it has on the wire: 1 to 16.
-    pub(super) fn len(&self) -> usize {
-        self.as_bytes().len()
-    }
-
     /// Its length less one, in the high four bits of the byte that stands before it.
     pub(super) fn nibble(&self) -> u8 {
-        (self.len().wrapping_sub(1) as u8) << 4
+        (self.as_bytes().len().wrapping_sub(1) as u8) << 4
     }
 
     /// Reads as many bytes as the high four bits of `flags` say.

@@ -106,8 +106,7 @@ impl<'p> Response<'p> {
         self.key.encode(w);
         self.qos.encode(&mut head, w);
         if let Some(responder) = &self.responder {
-            head.bytes(w, 0x3, responder.len());
-            responder.encode(w);
+            head.part(w, 0x3, |w| responder.encode(w));
         }
     }
 }

@@ -36,19 +36,11 @@ impl Frame {
 impl<'p> Decode<'p> for Frame {
     #[inline]
     fn read(header: u8, r: &mut Reader<'p>) -> Self {
-        let sn = r.vle32();
-        let mut priority = Priority::Data;
-        let mut exts = Extensions::of(header);
-        while let Some(ext) = exts.next(r) {
-            match ext.id {
-                QOS => priority = Priority::of(ext.number as u8),
-                _ => ext.unknown(r),
-            }
-        }
+        let head = Fragment::read_head(header, r);
         Frame {
-            reliable: header & R != 0,
-            sn,
-            priority,
+            reliable: head.reliable,
+            sn: head.sn,
+            priority: head.priority,
         }
     }
 }
@@ -100,28 +92,38 @@ impl<'p> Fragment<'p> {
 
 impl<'p> Decode<'p> for Fragment<'p> {
     fn read(header: u8, r: &mut Reader<'p>) -> Self {
-        let sn = r.vle32();
-        let (mut priority, mut first, mut drop) = (Priority::Data, false, false);
+        let head = Fragment::read_head(header, r);
+        Fragment {
+            payload: r.rest(),
+            ..head
+        }
+    }
+}
+
+impl Fragment<'_> {
+    /// Reads all but the piece. A frame begins alike: what it does not have is optional.
+    #[cfg_attr(target_os = "none", inline(never))]
+    #[cfg_attr(not(target_os = "none"), inline)]
+    fn read_head(header: u8, r: &mut Reader<'_>) -> Self {
+        let mut head = Fragment {
+            reliable: header & R != 0,
+            more: header & Self::MORE != 0,
+            sn: r.vle32(),
+            priority: Priority::Data,
+            first: false,
+            drop: false,
+            payload: &[],
+        };
         let mut exts = Extensions::of(header);
         while let Some(ext) = exts.next(r) {
             match ext.id {
-                QOS => priority = Priority::of(ext.number as u8),
-                FIRST => first = true,
-                DROP => drop = true,
+                QOS => head.priority = Priority::of(ext.number as u8),
+                FIRST => head.first = true,
+                DROP => head.drop = true,
                 _ => ext.unknown(r),
             }
         }
-        let (reliable, more) = (header & R != 0, header & Self::MORE != 0);
-        let payload = r.rest();
-        Fragment {
-            reliable,
-            more,
-            sn,
-            priority,
-            first,
-            drop,
-            payload,
-        }
+        head
     }
 }
 
