@@ -51,7 +51,6 @@ pub fn unmask() {
 
 /// Ends the emulator, by semihosting, with this exit code. Without a debugger or an emulator it is
 /// a fault, which ends here again: the core stands still.
-#[inline(never)]
 pub extern "C" fn exit(code: u32) -> ! {
     const SYS_EXIT_EXTENDED: u32 = 0x20;
     const APPLICATION_EXIT: u32 = 0x2_0026;

@@ -30,13 +30,18 @@ fn workspace() -> &'static Path {
 /// Builds every image of this board.
 pub fn build(
     Machine {
-        target, package, ..
+        target,
+        package,
+        profile,
+        images,
+        ..
     }: Machine,
 ) -> Result<()> {
     let status = Command::new("../.ci/cross")
         .current_dir(workspace())
-        .args(["build", "--quiet", "--release", "--package", package])
-        .args(["--target", target])
+        .args(["build", "--quiet", "--package", package])
+        .args(["--profile", profile, "--target", target])
+        .args(images)
         .status()?;
     if status.success() {
         return Ok(());
@@ -51,11 +56,11 @@ pub fn build(
 
 impl Image {
     /// Reads the image of this name.
-    pub fn read(Machine { target, .. }: Machine, name: &str) -> Result<Image> {
+    pub fn read(machine: Machine, name: &str) -> Result<Image> {
         let path = workspace()
             .join("target")
-            .join(target)
-            .join("release")
+            .join(machine.target)
+            .join(machine.profile)
             .join(name);
         let bytes = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         let file = object::File::parse(&*bytes)?;

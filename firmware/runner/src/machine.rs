@@ -5,8 +5,11 @@
 pub struct Machine {
     /// What its core runs.
     pub target: &'static str,
-    /// The package of its images.
+    /// The package of its images, and the profile that they are built with.
     pub package: &'static str,
+    pub profile: &'static str,
+    /// What of the package is built.
+    pub images: &'static [&'static str],
     /// The emulator's program, and the package that has it.
     pub qemu: &'static str,
     pub apt: &'static str,
@@ -20,16 +23,27 @@ pub struct Machine {
 pub const AN385: Machine = Machine {
     target: "thumbv7m-none-eabi",
     package: "an385",
+    profile: "release",
+    images: &["--bins"],
     qemu: "qemu-system-arm",
     apt: "qemu-system-arm",
     arguments: &["-semihosting-config", "enable=on,target=native"],
     counting: &["-M", "mps2-an385", "-icount", "shift=6,sleep=off"],
 };
 
+/// The same, with the images that are nodes of Zenoh, and the one that counts for them.
+pub const NODE: Machine = Machine {
+    profile: "node",
+    images: &["--bin=zenoh_*", "--bin=puts"],
+    ..AN385
+};
+
 /// A RISC-V core of 32 bits.
 pub const VIRT: Machine = Machine {
     target: "riscv32imac-unknown-none-elf",
     package: "virt",
+    profile: "release",
+    images: &["--bins"],
     qemu: "qemu-system-riscv32",
     apt: "qemu-system-misc",
     arguments: &["-bios", "none", "-m", "16M"],

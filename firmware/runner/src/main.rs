@@ -23,7 +23,7 @@ use std::time::Duration;
 use budget::Figures;
 use emulator::Emulator;
 use image::Image;
-use machine::{AN385, Machine, VIRT};
+use machine::{AN385, Machine, NODE, VIRT};
 
 /// Whatever goes wrong, said in words.
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
@@ -33,7 +33,7 @@ const SERVING: [&str; 2] = ["direct", "queued"];
 
 /// The images that count instructions, and their names in budgets.toml.
 const COUNTING: [(Machine, &str, &str); 5] = [
-    (AN385, "puts", "puts"),
+    (NODE, "puts", "puts"),
     (AN385, "count", "count"),
     (AN385, "messages", "messages"),
     (AN385, "calls", "calls"),
@@ -69,7 +69,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<()> {
-    for machine in [AN385, VIRT] {
+    for machine in [AN385, NODE, VIRT] {
         emulator::check(machine)?;
         image::build(machine)?;
     }
@@ -87,7 +87,7 @@ fn run() -> Result<()> {
     }
     serve_shared(&mut figures)?;
     for (name, check) in zenoh::IMAGES {
-        let image = Image::read(AN385, name)?;
+        let image = Image::read(NODE, name)?;
         image.check_no_panic()?;
         let mut board = Emulator::start(&image)?;
         let right = check(&board).map_err(|error| format!("{name}: {error}"))?;
