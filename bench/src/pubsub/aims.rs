@@ -71,6 +71,7 @@ const AIMS: &[Aim] = &[
     over_tcp("8 B shared memory, batched", "8 B peer to peer, batched", Least(3.0)),
     over_tcp("8 B shared memory, unbatched", "8 B peer to peer, unbatched", Least(3.0)),
     over_tcp("8 KiB shared memory", "8 KiB peer to peer", Least(3.0)),
+    over_tcp("64 KiB shared memory", "64 KiB peer to peer", Least(3.0)),
 ];
 
 impl Aim {
