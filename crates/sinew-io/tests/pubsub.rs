@@ -92,6 +92,37 @@ fn a_key_that_the_wire_cannot_carry_is_refused() {
 }
 
 #[test]
+fn a_question_may_wait_for_ever() {
+    let (one, _other) = peers();
+    let ask = Ask {
+        timeout: Duration::MAX,
+        ..Ask::new(KeyExpr::new("demo/k").unwrap())
+    };
+    assert_eq!(one.ask(&ask).unwrap().count(), 0, "nobody answers");
+}
+
+#[test]
+fn a_node_that_has_had_no_session_ends_at_once() {
+    let any = Endpoint::parse("tcp:127.0.0.1:0", Use::Batches).unwrap();
+    let mut listener = apart::listen(&any).unwrap();
+    let _silent = apart::open(listener.endpoint()).unwrap();
+    let apart = listener.accept_within(Some(SOON)).unwrap();
+    let hours = Duration::from_secs(36_000);
+    let options = Options {
+        linger: hours,
+        lease: hours,
+        ..Options::peer()
+    };
+    let node = pubsub::accept(apart, options);
+    let (sender, ended) = channel();
+    std::thread::spawn(move || {
+        drop(node);
+        let _ = sender.send(());
+    });
+    assert_eq!(ended.recv_timeout(SOON), Ok(()));
+}
+
+#[test]
 fn what_a_handler_holds_goes_with_its_subscriber() {
     let (one, _other) = peers();
     let (sender, goes) = channel::<()>();

@@ -111,8 +111,10 @@ pub(super) struct Arrivals {
     message: Vec<u8>,
 }
 
-/// More are handed out before the packet goes on, so that they stay in the processor's cache.
+/// More are handed out before the packet goes on, so that they stay in the processor's cache; so are
+/// copies of more bytes than this. A few bytes of a packet can name a long key that was declared.
 const MOST: usize = 256;
+const COPIED: usize = 1 << 20;
 
 impl Arrivals {
     pub(super) fn has_any(&self) -> bool {
@@ -120,7 +122,7 @@ impl Arrivals {
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.list.len() >= MOST
+        self.list.len() >= MOST || self.copies.len() >= COPIED
     }
 
     /// Keeps an event that was made of `packet`; others than arrivals are given back.

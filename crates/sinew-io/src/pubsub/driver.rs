@@ -554,6 +554,10 @@ impl Driver {
         // by the time before.
         let now = looked;
         if core.ending && self.may_close(core, now) {
+            if core.session.state() != State::Open {
+                // Nothing was sent that could be on its way.
+                self.linger = Duration::ZERO;
+            }
             core.session.close(&mut *core.tx, now);
             return Err(End::Node);
         }

@@ -275,6 +275,9 @@ impl Node {
     }
 }
 
+/// Every clock can count so far.
+const LONGEST: Duration = Duration::from_secs(100 * 365 * 86_400);
+
 /// A key of one's own that the wire can carry, to be kept.
 fn declared(key: &str) -> Result<Box<str>, DeclareError> {
     key_expr(key).map_err(DeclareError::Key)?;

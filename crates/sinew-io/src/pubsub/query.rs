@@ -36,6 +36,8 @@ pub enum Answer {
 #[derive(Debug, Default)]
 struct Letters {
     answers: VecDeque<Answer>,
+    /// Bytes of all of them.
+    bytes: usize,
     end: Option<Ended>,
     /// Answers for which there was no room.
     dropped: u64,
@@ -47,8 +49,30 @@ struct Letters {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Mailbox(Arc<(Mutex<Letters>, Condvar)>);
 
-/// More are dropped, and counted.
+/// More that wait are dropped, and counted.
 const MOST: usize = 65_536;
+/// More bytes are dropped, of those that wait and of those that are kept to the end.
+const BYTES: usize = 256 << 20;
+
+impl Answer {
+    /// Bytes that it takes.
+    fn size(&self) -> usize {
+        match self {
+            Answer::Sample(sample) => sample.size(),
+            Answer::Error { encoding, payload } => {
+                size_of::<Answer>() + encoding.len() + payload.len()
+            }
+        }
+    }
+}
+
+impl Letters {
+    fn pop(&mut self) -> Option<Answer> {
+        let answer = self.answers.pop_front()?;
+        self.bytes -= answer.size();
+        Some(answer)
+    }
+}
 
 impl Mailbox {
     pub(super) fn put(&self, reply: &Reply<'_>) {
@@ -64,7 +88,9 @@ impl Mailbox {
             },
         };
         let mut letters = lock(&self.0.0);
-        if letters.answers.len() < MOST {
+        let bytes = letters.bytes.saturating_add(answer.size());
+        if letters.answers.len() < MOST && bytes <= BYTES {
+            letters.bytes = bytes;
             letters.answers.push_back(answer);
             self.tell(letters);
         } else {
@@ -94,7 +120,7 @@ pub struct Replies {
     pub(super) mailbox: Mailbox,
     pub(super) consolidation: Consolidation,
     pub(super) deadline: Instant,
-    pub(super) newest: BTreeMap<String, OwnedSample>,
+    pub(super) newest: Newest,
     pub(super) end: Option<Ended>,
 }
 
@@ -104,7 +130,8 @@ impl Replies {
         self.end
     }
 
-    /// Answers that were dropped because nobody took them out.
+    /// Answers for which there was no room: 65,536 wait, or 256 MiB, until somebody takes them out, and
+    /// 256 MiB are kept to the end to find the newest of each key.
     pub fn dropped(&self) -> u64 {
         lock(&self.mailbox.0.0).dropped
     }
@@ -113,7 +140,7 @@ impl Replies {
     #[cfg(feature = "tokio")]
     pub(super) fn poll_arrived(&mut self, cx: &Context<'_>) -> Poll<Option<Answer>> {
         let mut letters = lock(&self.mailbox.0.0);
-        let answer = letters.answers.pop_front();
+        let answer = letters.pop();
         if answer.is_none() {
             let late = self.deadline <= Instant::now();
             self.end = letters.end.or(late.then_some(Ended::TimedOut));
@@ -129,7 +156,7 @@ impl Replies {
         let (letters, come) = &*self.mailbox.0;
         let mut letters = lock(letters);
         loop {
-            if let Some(answer) = letters.answers.pop_front() {
+            if let Some(answer) = letters.pop() {
                 return Some(answer);
             }
             if let Some(how) = letters.end {
@@ -157,7 +184,7 @@ impl Replies {
         if self.consolidation == Consolidation::Monotonic {
             return None;
         }
-        let (_, sample) = self.newest.pop_first()?;
+        let (_, sample) = self.newest.samples.pop_first()?;
         Some(Answer::Sample(sample))
     }
 
@@ -166,7 +193,7 @@ impl Replies {
         let Answer::Sample(sample) = answer else {
             return Some(answer);
         };
-        let known = self.newest.get(&sample.key);
+        let known = self.newest.samples.get(&sample.key);
         let newer = known.is_none_or(|old| is_newer(sample.timestamp, old.timestamp));
         match self.consolidation {
             Consolidation::None => return Some(Answer::Sample(sample)),
@@ -176,17 +203,39 @@ impl Replies {
                         payload: Vec::new(),
                         ..sample.clone()
                     };
-                    self.newest.insert(sample.key.clone(), mark);
+                    self.newest.keep(mark);
                     return Some(Answer::Sample(sample));
                 }
             }
             Consolidation::Auto | Consolidation::Latest => {
-                if newer {
-                    self.newest.insert(sample.key.clone(), sample);
+                if newer && !self.newest.keep(sample) {
+                    lock(&self.mailbox.0.0).dropped += 1;
                 }
             }
         }
         None
+    }
+}
+
+/// The newest sample of each key.
+#[derive(Default)]
+pub(super) struct Newest {
+    samples: BTreeMap<String, OwnedSample>,
+    /// Bytes of all of them.
+    bytes: usize,
+}
+
+impl Newest {
+    /// Keeps a sample instead of the one with its key. `false`: there is no room for it.
+    fn keep(&mut self, sample: OwnedSample) -> bool {
+        let before = self.samples.get(&sample.key).map_or(0, OwnedSample::size);
+        let bytes = self.bytes - before + sample.size();
+        let has_room = bytes <= BYTES;
+        if has_room {
+            self.bytes = bytes;
+            self.samples.insert(sample.key.clone(), sample);
+        }
+        has_room
     }
 }
 
@@ -340,3 +389,39 @@ impl super::core::Core {
 pub(super) const GRACE: Duration = Duration::from_secs(2);
 /// The longest time-out that the wire can say.
 pub(super) const LONGEST: Duration = Duration::from_millis(u32::MAX as u64);
+
+#[cfg(test)]
+mod tests {
+    use sinew::pubsub::codec::{Body, Qos};
+
+    use super::*;
+
+    #[test]
+    fn the_bytes_of_answers_that_wait_and_of_those_that_are_kept_are_bounded() {
+        let mailbox = Mailbox::default();
+        let large = vec![0; BYTES / 2 - 1000];
+        let answer = |payload| codec::Reply::Sample {
+            consolidation: Consolidation::Auto,
+            body: Body::put(payload),
+        };
+        let put = |payload| {
+            mailbox.put(&Reply {
+                key: "demo/k",
+                qos: Qos::DEFAULT,
+                responder: None,
+                answer: answer(payload),
+            });
+        };
+        (0..3).for_each(|_| put(&large));
+        put(b"small");
+        let letters = &mut *lock(&mailbox.0.0);
+        assert_eq!((letters.answers.len(), letters.dropped), (3, 1));
+        let mut newest = Newest::default();
+        for (key, has_room) in [("a", true), ("a", true), ("b", true), ("c", false)] {
+            let sample = OwnedSample::of(key, Qos::DEFAULT, true, &Body::put(&large));
+            assert_eq!(newest.keep(sample), has_room, "{key}");
+            while letters.pop().is_some() {}
+        }
+        assert_eq!(letters.bytes, 0);
+    }
+}

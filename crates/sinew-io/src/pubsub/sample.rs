@@ -36,6 +36,16 @@ pub struct OwnedSample {
 }
 
 impl OwnedSample {
+    /// Bytes that it takes.
+    pub(super) fn size(&self) -> usize {
+        let attachment = self.attachment.as_ref().map_or(0, Vec::len);
+        size_of::<OwnedSample>()
+            + self.key.len()
+            + self.payload.len()
+            + self.encoding.len()
+            + attachment
+    }
+
     pub(super) fn of(key: &str, qos: Qos, reliable: bool, body: &Body<'_>) -> OwnedSample {
         OwnedSample {
             key: key.to_owned(),
@@ -62,11 +72,15 @@ impl From<&Sample<'_>> for OwnedSample {
 pub enum Overflow {
     /// The node takes nothing more from its link until there is room: over a stream, the publisher
     /// feels it. A packet that has been begun is finished, so there may be a few more in the queue.
+    /// 64 MiB are a full queue, too, however few samples they are.
     #[default]
     Wait,
-    /// The oldest goes, and is counted.
+    /// The oldest goes, and is counted. So it is where the queue has more than 64 MiB.
     DropOldest,
 }
+
+/// More bytes are a full queue. One sample may be larger.
+const BYTES: usize = 64 << 20;
 
 /// Samples that have arrived and were not taken out.
 #[derive(Debug)]
@@ -80,6 +94,8 @@ pub(super) struct Queue {
 #[derive(Debug, Default)]
 struct Waiting {
     samples: VecDeque<OwnedSample>,
+    /// Of all of them.
+    bytes: usize,
     dropped: u64,
     /// No more will come.
     ended: bool,
@@ -94,6 +110,19 @@ pub(super) struct Taken {
     pub(super) frees: bool,
 }
 
+impl Waiting {
+    /// Whether there are so many samples, or no room for so many bytes more.
+    fn has(&self, most: usize, more: usize) -> bool {
+        self.samples.len() >= most || self.bytes.saturating_add(more) >= BYTES
+    }
+
+    fn pop(&mut self) -> Option<OwnedSample> {
+        let sample = self.samples.pop_front()?;
+        self.bytes -= sample.size();
+        Some(sample)
+    }
+}
+
 impl Queue {
     pub(super) fn new(most: usize, overflow: Overflow) -> Queue {
         Queue {
@@ -105,12 +134,15 @@ impl Queue {
     }
 
     pub(super) fn put(&self, sample: &Sample<'_>) {
+        let sample = OwnedSample::from(sample);
         let mut state = lock(&self.state);
-        if state.samples.len() >= self.most && self.overflow == Overflow::DropOldest {
-            state.samples.pop_front();
-            state.dropped += 1;
+        if self.overflow == Overflow::DropOldest {
+            while state.has(self.most, sample.size()) && state.pop().is_some() {
+                state.dropped += 1;
+            }
         }
-        state.samples.push_back(sample.into());
+        state.bytes += sample.size();
+        state.samples.push_back(sample);
         let task = state.task.take();
         drop(state);
         self.come.notify_one();
@@ -141,13 +173,13 @@ impl Queue {
 
     /// Whether the link has to wait for who takes samples out.
     pub(super) fn is_full(&self) -> bool {
-        self.overflow == Overflow::Wait && lock(&self.state).samples.len() >= self.most
+        self.overflow == Overflow::Wait && lock(&self.state).has(self.most, 0)
     }
 
     fn pop(&self, state: &mut Waiting) -> Option<Taken> {
-        let sample = state.samples.pop_front()?;
-        let waits = self.overflow == Overflow::Wait;
-        let frees = waits && state.samples.len() + 1 == self.most;
+        let was_full = self.overflow == Overflow::Wait && state.has(self.most, 0);
+        let sample = state.pop()?;
+        let frees = was_full && !state.has(self.most, 0);
         Some(Taken { sample, frees })
     }
 
@@ -185,3 +217,35 @@ impl Queue {
 
 /// A queue of samples, shared by the driver and whoever takes them.
 pub(super) type SharedQueue = Arc<Queue>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_of_large_samples_is_full_before_there_are_many() {
+        let third = vec![0; BYTES / 3];
+        let sample = Sample {
+            key: "demo/k",
+            qos: Qos::DEFAULT,
+            reliable: true,
+            body: Body::put(&third),
+        };
+        let now = Some(Duration::ZERO);
+        let queue = Queue::new(1000, Overflow::Wait);
+        (0..2).for_each(|_| queue.put(&sample));
+        assert!(!queue.is_full());
+        (0..2).for_each(|_| queue.put(&sample));
+        assert!(queue.is_full());
+        let frees = || queue.take(now).map(|taken| taken.frees);
+        // Once, when there is room again: with three there is none yet.
+        assert_eq!(
+            [frees(), frees(), frees()].map(Option::unwrap),
+            [false, true, false]
+        );
+        let queue = Queue::new(1000, Overflow::DropOldest);
+        (0..4).for_each(|_| queue.put(&sample));
+        assert!(queue.dropped() >= 1);
+        assert!(lock(&queue.state).bytes <= BYTES);
+    }
+}

@@ -78,7 +78,10 @@ impl Host {
 
     /// Gives the memory with a message that was put together, for other memory.
     pub(super) fn exchange_fragments(&mut self, spare: &mut Vec<u8>) {
-        spare.resize(self.fragments.len(), 0);
+        if spare.len() != self.fragments.len() {
+            // Not written to here: a peer that sends one short message does not cost all of it.
+            *spare = vec![0; self.fragments.len()];
+        }
         std::mem::swap(&mut self.fragments, spare);
     }
 

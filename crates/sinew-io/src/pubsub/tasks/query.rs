@@ -40,7 +40,8 @@ impl AsyncReplies {
         self.replies.ended()
     }
 
-    /// Answers that were dropped because nobody took them out.
+    /// Answers for which there was no room: 65,536 wait, or 256 MiB, until somebody takes them out, and
+    /// 256 MiB are kept to the end to find the newest of each key.
     pub fn dropped(&self) -> u64 {
         self.replies.dropped()
     }
