@@ -990,3 +990,40 @@ fn what_is_too_large_and_what_nobody_takes_is_said() {
     assert!(text.contains("nobody subscribed within 200ms"), "{text}");
     assert_eq!(output.status.code(), Some(4));
 }
+
+#[test]
+fn who_opens_no_session_is_let_go_and_others_get_one() {
+    let (tool, at) = Tool::listening(&["sub", "demo/**", "--listen", "tcp:127.0.0.1:0"]);
+    let mut silent = TcpStream::connect(at.strip_prefix("tcp:").unwrap()).unwrap();
+    // Half of a handshake is none.
+    let mut greeted = silent.try_clone().unwrap();
+    greeted.write_all(b"\x04\x00\x01\x09\x01\x07").unwrap();
+    let mut answered = Vec::new();
+    silent.read_to_end(&mut answered).unwrap();
+    let other = run(&["pub", "demo/k", "on", "--peer", "--connect", &at]);
+    assert!(other.status.success(), "{other:?}");
+    let (code, out, err) = tool.stop();
+    assert_eq!((code, &*out), (Some(0), "demo/k: on\n"), "{err}");
+    let note = "somebody connected, and opened no session in time";
+    assert!(err.contains(note), "{err}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn sessions_that_have_gone_leave_no_threads_behind() {
+    let (tool, at) = Tool::listening(&["sub", "demo/**", "--listen", "tcp:127.0.0.1:0"]);
+    let maps = format!("/proc/{}/maps", tool.child.id());
+    let count = || std::fs::read_to_string(&maps).unwrap().lines().count();
+    let before = count();
+    const COMERS: usize = 100;
+    for _ in 0..COMERS {
+        let mut comer = TcpStream::connect(at.strip_prefix("tcp:").unwrap()).unwrap();
+        comer.write_all(b"no Zenoh").unwrap();
+        comer.shutdown(Shutdown::Write).unwrap();
+        let _ = comer.read_to_end(&mut Vec::new());
+    }
+    // Each would leave the stack of one, and its guard.
+    let grown = count().saturating_sub(before);
+    assert!(grown < COMERS, "{grown} pieces of memory");
+    tool.stop();
+}

@@ -49,7 +49,7 @@ fn batches(text: &str) -> Result<Endpoint, EndpointError> {
     Endpoint::parse(text, Use::Batches)
 }
 
-/// How long a router may take to answer: as long as a connection.
+/// How long a router may take to answer, and one who comes to open a session: as long as a connection.
 const PATIENCE: Duration = sinew_io::open::CONNECT_TIMEOUT;
 /// Before the second attempt to connect: long enough for the failure of the first to be seen.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -80,6 +80,8 @@ pub struct Party<H> {
     pub node: Node,
     pub has: H,
     seen: Status,
+    /// Since when there is its link.
+    since: Instant,
     /// This side is a peer.
     is_peer: bool,
     telling: Telling,
@@ -249,6 +251,7 @@ impl<H> Nodes<H> {
             node,
             has,
             seen,
+            since: Instant::now(),
             is_peer: self.options.whatami == WhatAmI::Peer,
             telling: Telling::Not,
         });
@@ -279,8 +282,13 @@ impl<H> Nodes<H> {
         }
         if self.comers.is_some() {
             let before = &mut self.before;
+            let others_come = others_come(&self.at);
             self.all.retain(|party| {
-                let stays = party.seen.failures == 0;
+                let is_silent = others_come && party.is_silent();
+                if is_silent {
+                    output::note("somebody connected, and opened no session in time");
+                }
+                let stays = party.seen.failures == 0 && !is_silent;
                 if !stays {
                     add(before, &party.node.stats());
                 }
@@ -340,6 +348,12 @@ impl<H> Party<H> {
         self.node.status().peer.as_ref().map(name)
     }
 
+    /// Whether it has come, and has opened no session in time.
+    fn is_silent(&self) -> bool {
+        let seen = &self.seen;
+        seen.opened == 0 && seen.failures == 0 && self.since.elapsed() > PATIENCE
+    }
+
     /// Says what has changed.
     fn notice(&mut self, at: &Endpoint, comes: bool) {
         let now = self.node.status();
@@ -393,6 +407,15 @@ impl Party<Publisher> {
             Telling::Not => Telling::Since(Instant::now()),
             telling => telling,
         })
+    }
+}
+
+/// Whether any number of others can come there: a line has one other side, which may come late.
+fn others_come(at: &Endpoint) -> bool {
+    match &at.address {
+        Address::Tcp(..) | Address::Udp(..) | Address::Unix(_) => true,
+        Address::Shm(_) => at.doorbell.is_none(),
+        _ => false,
     }
 }
 

@@ -78,6 +78,10 @@ impl Args {
         let (keys, tallies, numbered) = (self.keys.clone(), tally.clone(), self.sequence);
         let make = move |node: &Node| {
             let mut all = Vec::new();
+            if let Ok(mut started) = started.lock() {
+                // A thread keeps its stack until it is joined, or its handle has gone.
+                started.retain(|thread: &JoinHandle<()>| !thread.is_finished());
+            }
             for at in 0..keys.len() {
                 let (keys, key) = split(&keys, at);
                 let samples = node.samples(key, WAITING, Overflow::Wait);
