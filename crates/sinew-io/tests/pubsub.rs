@@ -236,16 +236,6 @@ fn a_handler_answers_with_more_than_the_link_holds() {
 }
 
 #[test]
-fn a_query_may_have_all_the_time_there_is() {
-    let (one, _other) = peers();
-    let ask = Ask {
-        timeout: Duration::MAX,
-        ..Ask::new(KeyExpr::new("nobody/answers").unwrap())
-    };
-    assert_eq!(one.ask(&ask).unwrap().count(), 0);
-}
-
-#[test]
 fn two_handlers_that_fill_both_ways_of_a_link_do_not_wait_for_each_other_for_ever() {
     let (one, other) = peers();
     let (full, was_full) = channel();

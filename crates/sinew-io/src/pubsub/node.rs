@@ -14,7 +14,7 @@ use sinew::time::Instant;
 
 use super::core::{Shared, Status, Trouble, random_zid};
 use super::driver::{Driver, Handler, Order, Orders};
-use super::query::{GRACE, LONGEST, Mailbox, Replies, Responder};
+use super::query::{GRACE, Mailbox, Replies, Responder};
 use super::sample::{Overflow, OwnedSample, Queue, SharedQueue, Taken};
 use super::tables::Host;
 use super::{Options, Source, key_expr};

@@ -387,8 +387,6 @@ impl super::core::Core {
 
 /// How long the driver of a query may be late.
 pub(super) const GRACE: Duration = Duration::from_secs(2);
-/// The longest time-out that the wire can say.
-pub(super) const LONGEST: Duration = Duration::from_millis(u32::MAX as u64);
 
 #[cfg(test)]
 mod tests {
