@@ -270,6 +270,15 @@ impl Play {
         while let Some(packet) = self.packet.take() {
             steps += 1;
             assert!(steps <= 8 * packet.len() + 8, "endless: {packet:02x?}");
+            // Every other packet as nodes of hosts take it in.
+            if packet.len() % 2 == 0
+                && let Some(run) = self.session.run(&packet)
+            {
+                let payloads = run.payloads.of(&packet).count();
+                assert_eq!(payloads, run.payloads.count() as usize);
+                self.packet = Some(packet);
+                continue;
+            }
             let was = self.open;
             let step = self.session.receive(&packet, &mut self.link, now);
             match step {
