@@ -123,6 +123,25 @@ fn a_node_that_has_had_no_session_ends_at_once() {
 }
 
 #[test]
+fn a_node_lingers_no_longer_than_it_may_for_a_peer_that_lives_and_takes_nothing() {
+    let any = Endpoint::parse("tcp:127.0.0.1:0", Use::Batches).unwrap();
+    let mut listener = apart::listen(&any).unwrap();
+    let stuck = pubsub::open(listener.endpoint(), Options::peer());
+    let _samples = stuck.samples("demo/k", 1, Overflow::Wait).unwrap();
+    let options = Options {
+        linger: Duration::from_millis(100),
+        ..Options::peer()
+    };
+    let apart = listener.accept_within(Some(SOON)).unwrap();
+    let node = pubsub::accept(apart, options);
+    let publisher = node.publisher("demo/k").unwrap();
+    until(|| publisher.is_heard() == Some(true));
+    until(|| publisher.put(&[0; 60_000]) == Ok(Put::Dropped));
+    let ending = std::thread::spawn(move || drop((publisher, node)));
+    until(|| ending.is_finished());
+}
+
+#[test]
 fn what_a_handler_holds_goes_with_its_subscriber() {
     let (one, _other) = peers();
     let (sender, goes) = channel::<()>();

@@ -145,6 +145,8 @@ pub struct Driver {
     zid_is_random: bool,
     lease: Duration,
     linger: Duration,
+    /// Since when the node is to end.
+    ends: Option<std::time::Instant>,
     /// The node has ended, and waits for the other side.
     lingers: Option<Lingers>,
     link: Option<Linked>,
@@ -220,6 +222,7 @@ impl Driver {
             zid_is_random: options.zid.is_none(),
             lease: options.lease,
             linger: options.linger,
+            ends: None,
             lingers: None,
             link: None,
             was_full: false,
@@ -291,7 +294,9 @@ impl Driver {
 
     /// Whether everything is on the link, and there is a place for saying that this was all.
     fn may_close(&self, core: &mut Core, now: Instant) -> bool {
-        if self.linger.is_zero() || core.session.state() != State::Open {
+        // A peer that sends and takes nothing would hold it up for ever.
+        let is_over = |since: std::time::Instant| since.elapsed() >= self.linger;
+        if self.ends.is_none_or(is_over) || core.session.state() != State::Open {
             return true;
         }
         match core.session.flush(&mut *core.tx, now) {
@@ -553,6 +558,9 @@ impl Driver {
         // What has arrived while the lock was waited for has not been looked at, so the lease is judged
         // by the time before.
         let now = looked;
+        if core.ending {
+            self.ends.get_or_insert_with(std::time::Instant::now);
+        }
         if core.ending && self.may_close(core, now) {
             if core.session.state() != State::Open {
                 // Nothing was sent that could be on its way.
