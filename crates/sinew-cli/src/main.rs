@@ -13,6 +13,7 @@ mod demo;
 mod endpoint;
 mod failure;
 mod generate;
+mod interrupt;
 mod json;
 mod output;
 mod pubsub;

@@ -9,6 +9,7 @@ use sinew_io::{Address, Endpoint, Server};
 use crate::connection::{explain, other_file};
 use crate::endpoint::At;
 use crate::failure::Failure;
+use crate::interrupt::at_ctrl_c;
 use crate::output;
 
 /// Serve demo.Cache and demo.Kinds.
@@ -86,10 +87,9 @@ pub fn run(args: Args) -> Result<(), Failure> {
 }
 
 pub fn end_at_ctrl_c(end: Sender<()>) -> Result<(), Failure> {
-    ctrlc::set_handler(move || {
+    at_ctrl_c(move || {
         let _ = end.send(());
     })
-    .map_err(|error| Failure::internal("cannot listen for Ctrl-C", error))
 }
 
 /// Standard output, unless that is a link.

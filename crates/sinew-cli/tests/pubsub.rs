@@ -11,6 +11,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 use sinew::pubsub::codec::{Body, Encoding};
+use sinew::pubsub::keyexpr::KeyExpr;
+use sinew::pubsub::session::Ask;
 use sinew_io::Endpoint;
 use sinew_io::apart::{self, Listener};
 use sinew_io::endpoint::Use;
@@ -1026,4 +1028,37 @@ fn sessions_that_have_gone_leave_no_threads_behind() {
     let grown = count().saturating_sub(before);
     assert!(grown < COMERS, "{grown} pieces of memory");
     tool.stop();
+}
+
+#[test]
+fn the_second_ctrl_c_ends_what_waits_for_one_who_takes_nothing() {
+    let (mut listener, at) = listen();
+    let large = socket("large");
+    std::fs::write(&large, vec![0; 32 << 20]).unwrap();
+    let reply = [
+        "reply",
+        "demo/x",
+        "--file",
+        &large,
+        "--connect",
+        &at,
+        "--peer",
+    ];
+    let tool = Tool::start(&reply);
+    let link = listener.accept_within(Some(Duration::from_secs(20)));
+    let link = link.expect("the tool connects");
+    let (node, mut driver) = pubsub::driven_accept(link, Options::peer());
+    // Until the answer is on its way, and from then on nothing is taken.
+    let ask = Ask::new(KeyExpr::new("demo/x").unwrap());
+    let mut asked = None;
+    while node.status().traffic.bytes_in < 100_000 {
+        driver.turn(Some(Duration::from_millis(10)));
+        asked = asked
+            .filter(|_| node.status().opened > 0)
+            .or_else(|| node.ask(&ask).ok());
+    }
+    interrupt(&tool.child);
+    sleep(Duration::from_secs(1));
+    let (code, _, err) = tool.stop();
+    assert_eq!(code, Some(130), "{err}");
 }

@@ -16,6 +16,7 @@ mod talk;
 use crate::connection::unreachable;
 use crate::endpoint::At;
 use crate::failure::Failure;
+use crate::interrupt::at_ctrl_c;
 use crate::schema::Method;
 use crate::{json, output, schema};
 use input::Lines;
@@ -137,10 +138,9 @@ fn cancel_at_ctrl_c(link: &mut sinew_io::AnyLink) -> Result<Arc<AtomicBool>, Fai
     let cancel = Arc::new(AtomicBool::new(false));
     let waker = link.waker();
     let flag = cancel.clone();
-    ctrlc::set_handler(move || {
+    at_ctrl_c(move || {
         flag.store(true, Ordering::Release);
         waker.wake_by_ref();
-    })
-    .map_err(|error| Failure::internal("cannot listen for Ctrl-C", error))?;
+    })?;
     Ok(cancel)
 }

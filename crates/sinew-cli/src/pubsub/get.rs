@@ -118,6 +118,12 @@ pub fn run(args: Args) -> Result<(), Failure> {
             return Ok(());
         }
     }
+    let dropped = replies.dropped();
+    if dropped > 0 {
+        output::note(&format!(
+            "{dropped} answers were dropped: they were more than can wait here; ask for fewer keys at a time"
+        ));
+    }
     match replies.ended() {
         Some(Ended::Lost) => Err(nodes.lost()),
         Some(Ended::TimedOut) => Err(args.timed_out(samples)),

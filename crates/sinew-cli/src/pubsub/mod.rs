@@ -27,6 +27,7 @@ use sinew::rpc::Status;
 use sinew_io::pubsub::Options;
 
 use crate::failure::Failure;
+use crate::interrupt::at_ctrl_c;
 use crate::output::thousands;
 
 /// Whether Ctrl-C was pressed.
@@ -38,8 +39,7 @@ impl Interrupt {
     fn listen() -> Result<Interrupt, Failure> {
         let noted = Interrupt::default();
         let flag = noted.0.clone();
-        ctrlc::set_handler(move || flag.store(true, Ordering::Release))
-            .map_err(|error| Failure::internal("cannot listen for Ctrl-C", error))?;
+        at_ctrl_c(move || flag.store(true, Ordering::Release))?;
         Ok(noted)
     }
 
