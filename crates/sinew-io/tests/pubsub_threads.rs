@@ -264,6 +264,19 @@ fn queries_end_when_the_session_is_lost() {
 }
 
 #[test]
+fn samples_that_are_asked_for_around_the_end_of_a_node_end() {
+    for wait in [0, 1, 20, 100] {
+        let (one, other) = peers("unix");
+        // The one that was accepted has no other link.
+        let ended = thread::spawn(move || drop(one));
+        thread::sleep(Duration::from_millis(wait));
+        let samples = other.samples("demo/k", 1, Overflow::Wait).unwrap();
+        ended.join().unwrap();
+        assert_eq!(samples.next_within(None), None);
+    }
+}
+
+#[test]
 fn a_handler_that_panics_ends_the_node_and_hangs_nobody() {
     let (one, other) = peers("unix");
     let _handler = other.subscriber("demo/k", |_| panic!("as it should"));

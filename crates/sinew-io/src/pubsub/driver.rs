@@ -54,6 +54,15 @@ pub(super) enum Handler {
     Queue(SharedQueue),
 }
 
+impl Handler {
+    /// Nothing comes any more.
+    pub(super) fn end(&self) {
+        if let Handler::Queue(queue) = self {
+            queue.end();
+        }
+    }
+}
+
 /// Who is called, in the driver's thread.
 struct Handlers {
     shared: Arc<Shared>,
@@ -121,11 +130,7 @@ impl Handlers {
 
     /// Nothing comes any more.
     fn end(&self) {
-        for handler in self.subscribers.iter().flatten() {
-            if let Handler::Queue(queue) = handler {
-                queue.end();
-            }
-        }
+        self.subscribers.iter().flatten().for_each(Handler::end);
     }
 }
 
@@ -345,7 +350,8 @@ impl Driver {
         let seen = self.shared.room.count();
         let core = self.shared.core();
         if core.ending {
-            return self.ended(core);
+            drop(core);
+            return self.ended();
         }
         self.end_queries(core);
         let now = std::time::Instant::now();
@@ -408,7 +414,8 @@ impl Driver {
         core.session.link_lost();
         core.unlink();
         let End::Link(closed) = *end else {
-            return self.ended(core);
+            drop(core);
+            return self.ended();
         };
         if core.status.failures == 0 {
             self.pause = self.backoff.min;
@@ -435,9 +442,12 @@ impl Driver {
         self.pause = (self.pause * 2).min(self.backoff.max);
     }
 
-    fn ended(&self, mut core: MutexGuard<'_, Core>) -> Next {
+    /// What is ordered from now on ends at once, where it is given.
+    fn ended(&mut self) -> Next {
+        let mut core = self.shared.core();
         core.ending = true;
         self.end_queries(core);
+        self.take_orders();
         self.handlers.end();
         self.shared.room.tell();
         Next::Ended
@@ -665,7 +675,8 @@ impl Drop for Driver {
         let mut core = self.shared.core();
         core.session.link_lost();
         core.unlink();
-        self.ended(core);
+        drop(core);
+        self.ended();
     }
 }
 

@@ -212,6 +212,10 @@ impl Node {
         let mut core = self.shared().core();
         core.session.tables_mut().room_for_subscriber();
         let id = core.session.subscriber(declared(key)?)?;
+        if core.ending {
+            // Nobody takes the order any more.
+            handler.end();
+        }
         crate::lock(&self.inner.orders).push(Order::Subscriber(id, handler));
         core.wake_by(Instant::START);
         drop(core);
