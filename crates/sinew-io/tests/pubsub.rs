@@ -4,9 +4,14 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use sinew::link::{SendError, Tx};
 use sinew::pubsub::codec::{Body, Consolidation, Decode, Kind, Qos, Reader, Zid, transport};
 use sinew::pubsub::keyexpr::{KeyExpr, KeyExprError};
-use sinew::pubsub::session::{Ask, AskError, DeclareError, PublisherOptions, Put, PutError};
+use sinew::pubsub::session::{
+    Ask, AskError, Config, DeclareError, Fixed, PublisherOptions, Put, PutError, Session, State,
+    Step,
+};
+use sinew::time::Instant;
 use sinew_io::apart;
 use sinew_io::endpoint::{Endpoint, Use};
 use sinew_io::pubsub::{self, Answer, Node, Options, Overflow, SendOnceError};
@@ -284,4 +289,72 @@ fn two_handlers_that_fill_both_ways_of_a_link_do_not_wait_for_each_other_for_eve
         small += arrived.try_iter().filter(|len| *len == 1).count();
         small >= 2
     });
+}
+
+/// Keeps the last packet, to be changed on its way.
+#[derive(Default)]
+struct Kept(Vec<u8>);
+
+impl Tx for Kept {
+    fn mtu(&self) -> usize {
+        65_535
+    }
+
+    fn place(&mut self, _min: usize) -> Result<&mut [u8], SendError> {
+        self.0.resize(self.mtu(), 0);
+        Ok(&mut self.0)
+    }
+
+    fn commit(&mut self, len: usize) -> Result<(), SendError> {
+        self.0.truncate(len);
+        Ok(())
+    }
+
+    fn flush(&mut self) {}
+
+    fn arm(&mut self, waker: &std::task::Waker) {
+        waker.wake_by_ref();
+    }
+}
+
+#[test]
+fn what_stands_in_one_packet_with_the_end_of_the_session_arrives() {
+    const LAMP: KeyExpr = KeyExpr::from_static("demo/lamp");
+    let any = Endpoint::parse("tcp:127.0.0.1:0", Use::Batches).unwrap();
+    let mut listener = apart::listen(&any).unwrap();
+    let node = pubsub::open(listener.endpoint(), Options::peer());
+    let samples = node.samples("demo/*", 1000, Overflow::Wait).unwrap();
+    let mut apart = listener.accept_within(Some(SOON)).unwrap();
+    let zid = Zid::new(b"other").unwrap();
+    let config = Config {
+        batching: SOON,
+        ..Config::peer(zid)
+    };
+    let mut session = Session::new(config, Fixed::<1>::new());
+    let now = Instant::START;
+    let lamp = session.publisher(LAMP, PublisherOptions::DEFAULT).unwrap();
+    session.accept();
+    while session.state() != State::Open {
+        let Some(packet) = apart.rx.peek().unwrap() else {
+            apart.rx.wait(Some(SOON));
+            continue;
+        };
+        while !matches!(session.receive(packet, &mut *apart.tx, now), Step::Done) {}
+        apart.rx.release();
+    }
+    while !matches!(session.poll(&mut *apart.tx, now), Step::Done) {}
+    let mut kept = Kept::default();
+    for n in 0..100_u8 {
+        session.put(&mut kept, lamp, &[n], now).unwrap();
+    }
+    session.flush(&mut kept, now).unwrap();
+    kept.0.extend([transport::CLOSE, 0]);
+    let len = kept.0.len();
+    apart.tx.place(len).unwrap()[..len].copy_from_slice(&kept.0);
+    apart.tx.commit(len).unwrap();
+    apart.tx.flush();
+    let seen: Vec<u8> = (0..100)
+        .map_while(|_| Some(samples.next_within(Some(SOON))?.payload[0]))
+        .collect();
+    assert_eq!(seen, Vec::from_iter(0..100));
 }

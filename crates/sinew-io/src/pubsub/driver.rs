@@ -514,6 +514,7 @@ impl Driver {
             let now = all.clock.now();
             let mut done = false;
             let mut full = false;
+            let mut end = None;
             self.arrivals.watch(all.session.tables_mut().fragments());
             while !(done || full || self.arrivals.is_full() || self.arrivals.lies_in_session()) {
                 if let Some(run) = all.session.run(packet) {
@@ -526,9 +527,12 @@ impl Driver {
                     Step::Full => full = true,
                     Step::Event(event) => {
                         if let Some(event) = self.arrivals.keep(packet, event) {
-                            noticed(&mut all.status, &self.shared, &event)?;
+                            end = noticed(&mut all.status, &self.shared, &event).err();
                         }
                     }
+                }
+                if end.is_some() {
+                    break;
                 }
             }
             if let Some(peer) = all.session.peer() {
@@ -548,7 +552,11 @@ impl Driver {
             };
             drop(core);
             self.take_orders();
+            // What stands before the end of a session has arrived.
             self.hand_out(packet);
+            if let Some(end) = end {
+                return Err(end);
+            }
             if done || full {
                 return Ok(done);
             }
