@@ -50,6 +50,39 @@ fn a_publisher_has_four_lines() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+#[test]
+fn many_samples_right_before_the_end_of_a_program_arrive() -> Result<(), Box<dyn Error>> {
+    let mut listener = apart::listen(&pubsub::endpoint("tcp:127.0.0.1:0")?)?;
+    let router = listener.endpoint().to_string();
+    let there = std::thread::spawn(move || {
+        let link = listener.accept_within(Some(SOON))?;
+        let (peer, mut driver) = pubsub::driven_accept(link, Options::peer());
+        let samples = peer.samples("demo/*", 16, Overflow::Wait).ok()?;
+        std::thread::spawn(move || while driver.turn(None) {});
+        (0..10_000).try_for_each(|_| samples.next_within(Some(SOON)).map(drop))
+    });
+    let router = router.as_str();
+    // ANCHOR: surely
+    let options = Options {
+        linger: Duration::from_secs(5),
+        ..Options::client()
+    };
+    let node = pubsub::open(&pubsub::endpoint(router)?, options);
+    node.wait_open(Duration::from_secs(10))?;
+    let waits = PublisherOptions {
+        qos: Qos::DEFAULT.with_blocking(true),
+        ..PublisherOptions::DEFAULT
+    };
+    let lamp = node.publisher_with("demo/lamp", waits)?;
+    // ANCHOR_END: surely
+    for _ in 0..10_000 {
+        lamp.put(b"on")?;
+    }
+    drop((lamp, node));
+    there.join().unwrap().ok_or("some are missing")?;
+    Ok(())
+}
+
 // ANCHOR: results
 fn tell(level: &Publisher, percent: u8) -> Result<(), PutError> {
     match level.put(&[percent]) {

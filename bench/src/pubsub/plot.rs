@@ -1,4 +1,4 @@
-//! Latency against rate, as a picture: `bench/results/pubsub-latency.svg`.
+//! Latency against rate, as a picture: `docs/src/pubsub-latency.svg`.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -35,7 +35,7 @@ pub fn write(all: &[Measured]) -> Result<()> {
     if curves.is_empty() {
         return Ok(());
     }
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("results/pubsub-latency.svg");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/src/pubsub-latency.svg");
     Ok(std::fs::write(file, picture(&curves)?)?)
 }
 

@@ -115,7 +115,9 @@ pub fn explain(endpoint: &Endpoint, error: &ConnectError) -> (String, String) {
         ),
         ConnectError::Differs(_, refusal) => (
             format!("the two sides do not fit ({refusal})"),
-            "give both the same --mtu or link file, and build both from the same release".into(),
+            "give both the same mtu (?mtu=N behind the path; 1,024 where nothing is said, 65,535 \
+             of pub, sub, get and reply) or link file, and build both from the same release"
+                .into(),
         ),
         ConnectError::Io(_, error) => {
             let other = match endpoint.doorbell {

@@ -39,11 +39,13 @@ const EXAMPLES: &str = "Examples:
   sinew relay tcp:127.0.0.1:33000 shm:/tmp/x.sock
   sinew relay serial:/dev/ttyUSB0?baud=921600 'tcp:127.0.0.1:7447?frame=zenoh'
   sinew relay 'unix:/tmp/x.sock?frame=zenoh' 'tcp:127.0.0.1:7447?frame=zenoh'
-  sinew relay unix:/tmp/x.sock 'udp:10.0.0.2:7447?mtu=1450'
+  sinew relay 'shm:/tmp/x.sock?mtu=65535' 'tcp:127.0.0.1:7447?frame=zenoh'
+  sinew relay 'unix:/tmp/x.sock?mtu=1450' 'udp:10.0.0.2:7447?mtu=1450'
 
 frame=zenoh is a length of 2 bytes before each packet, as Zenoh has it on tcp and unix, and so every side of
 a relay that a Zenoh node opens or serves there needs it; packets may then have up to 65,535 bytes, and
-elsewhere with mtu=N. Without options frames are hdlc, and packets of up to 1,024 bytes.";
+elsewhere with mtu=N. Over shm both sides must say the same mtu: nodes of Zenoh take 65,535 there.
+Without options frames are hdlc, and packets of up to 1,024 bytes.";
 
 /// How often it is looked whether a line or a pair of pipes has ended.
 const LOOK: Duration = Duration::from_millis(50);
@@ -97,6 +99,11 @@ fn tell(event: &Event<'_>, verbose: bool) {
             thousands(*bytes as u64),
             to.address,
             thousands(*mtu as u64)
+        ),
+        Event::CameTooLarge(from) => format!(
+            "dropped a packet of {}, which is larger than its {} bytes here; raise mtu= there, or send less",
+            from.address,
+            thousands(from.mtu as u64)
         ),
         Event::NoFrame(from, bytes) => format!(
             "{} bytes came from {}, and no frame of {} in them: give frame= of the other side there \

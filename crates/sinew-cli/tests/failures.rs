@@ -154,7 +154,7 @@ fn sides_of_shared_memory_that_do_not_fit_say_in_what() {
         text.contains("the two sides do not fit (length of"),
         "{text}"
     );
-    assert!(text.contains("give both the same --mtu"), "{text}");
+    assert!(text.contains("give both the same mtu"), "{text}");
     assert_eq!(output.status.code(), Some(69));
     // One of them takes the other for a server of another kind.
     let socket = server.endpoint.replace("shm:", "unix:");

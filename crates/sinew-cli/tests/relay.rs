@@ -401,6 +401,38 @@ fn packet_larger_than_the_other_side_takes_is_counted_and_named() {
 }
 
 #[test]
+fn datagram_larger_than_its_own_side_takes_is_counted_and_named() {
+    let far = format!("unix:{}?mtu=1450", socket("relay-datagram"));
+    let mut listener = apart::listen(&endpoint(&far)).unwrap();
+    let mut relay = Relay::start("udp:127.0.0.1:0?mtu=1024", &far);
+    let notes = lines(&mut relay);
+    let at = relay.served.split('?').next().unwrap_or_default();
+    let mut near = open(&format!("{at}?mtu=1450"));
+    for packet in [&[1; 1024][..], &[2; 1025], &[3; 1]] {
+        send(&mut near, packet);
+    }
+    let mut far = listener.accept_within(None).unwrap();
+    assert_eq!(receive(&mut far), Ok(vec![1; 1024]));
+    assert_eq!(receive(&mut far), Ok(vec![3]));
+    let next = || notes.recv_timeout(Duration::from_secs(20)).unwrap();
+    assert_eq!(next(), "link 1 is there");
+    let note = next();
+    assert!(
+        note.starts_with("dropped a packet of udp:127.0.0.1:"),
+        "{note}"
+    );
+    assert!(note.contains("larger than its 1,024 bytes here"), "{note}");
+    interrupt(&relay.child);
+    let end = loop {
+        let note = next();
+        if note.starts_with("forth") {
+            break note;
+        }
+    };
+    assert!(end.ends_with("dropped: 1 too large"), "{end}");
+}
+
+#[test]
 fn bytes_without_a_frame_are_told_with_the_framing_that_was_expected() {
     let (master, line) = pty();
     let far = format!("unix:{}?frame=zenoh", socket("relay-noise"));

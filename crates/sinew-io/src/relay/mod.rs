@@ -54,6 +54,9 @@ pub enum Event<'a> {
     /// A packet is dropped: it has so many bytes, and a link of the endpoint takes up to so many. Said
     /// once per link and direction.
     TooLarge(&'a Endpoint, usize, usize),
+    /// A packet of the endpoint is dropped, because it is larger than the endpoint's own mtu. Said once per
+    /// link and direction.
+    CameTooLarge(&'a Endpoint),
     /// So many bytes came on a stream of the endpoint, and no frame in them: it is framed otherwise, or is
     /// noise. Said once per link and direction.
     NoFrame(&'a Endpoint, u64),
@@ -66,8 +69,7 @@ pub struct Totals {
     pub forth: Carried,
     /// From the second endpoint to the first.
     pub back: Carried,
-    /// Frames that came damaged, too large for their own side's mtu, or for another address; on
-    /// both sides.
+    /// Frames that came damaged, or for another address; on both sides.
     pub bad_frames: u64,
     /// Datagrams that the kernel dropped because they came too fast, on both sides.
     pub dropped: u64,
@@ -90,15 +92,21 @@ impl Totals {
         self.refused += other.refused;
     }
 
-    fn add_received(&mut self, traffic: Traffic) {
+    /// What the receiving half of one side has dropped; `forth`: the first one.
+    fn add_received(&mut self, forth: bool, traffic: Traffic) {
         let frames = traffic.frames;
         let bad = [
             frames.bad_escape,
             frames.too_short,
             frames.bad_crc,
             frames.other_address,
-            frames.too_large,
         ];
+        let way = if forth {
+            &mut self.forth
+        } else {
+            &mut self.back
+        };
+        way.too_large += u64::from(frames.too_large);
         self.bad_frames += bad.map(u64::from).iter().sum::<u64>();
         self.dropped += traffic.dropped;
     }
@@ -250,13 +258,13 @@ impl Shared {
             let ended = self.join(&mut near, &mut far, &mut totals);
             drop(far);
             let mut so_far = totals;
-            so_far.add_received(near.rx.traffic());
+            so_far.add_received(true, near.rx.traffic());
             (self.say)(Event::Closed(id, &so_far));
             if self.has_connections() || ended != Ended::Far {
                 break;
             }
         }
-        totals.add_received(near.rx.traffic());
+        totals.add_received(true, near.rx.traffic());
         drop(near);
         lock(&self.totals).add(&totals);
     }
@@ -268,6 +276,7 @@ impl Shared {
             let [from, to] = [[&self.served, &self.far], [&self.far, &self.served]][way];
             match trouble {
                 Trouble::TooLarge(size, mtu) => (self.say)(Event::TooLarge(to, size, mtu)),
+                Trouble::CameTooLarge => (self.say)(Event::CameTooLarge(from)),
                 Trouble::NoFrame(bytes) => self.say_no_frame(from, bytes),
             }
         };
@@ -282,7 +291,7 @@ impl Shared {
             back,
             ..Totals::default()
         });
-        totals.add_received(far.rx.traffic());
+        totals.add_received(false, far.rx.traffic());
         ended
     }
 

@@ -81,6 +81,8 @@ impl Wake for Ending {
 pub(super) enum Trouble {
     /// A packet has so many bytes, and the link takes up to so many.
     TooLarge(usize, usize),
+    /// A packet came that the receiving half has no room for.
+    CameTooLarge,
     /// So many bytes came, and no frame in them.
     NoFrame(u64),
 }
@@ -174,6 +176,7 @@ impl Way<'_> {
         let mut carried = Carried::default();
         let mut quiet = Quiet::default();
         let mut noise = Some(Noise::default());
+        let mut has_room = true;
         while !ending.is_over() {
             let packet = match rx.peek() {
                 Ok(Some(packet)) => {
@@ -189,6 +192,10 @@ impl Way<'_> {
                     }
                     if let Some(bytes) = noise.as_mut().and_then(|it| it.look(rx, false)) {
                         tell(Trouble::NoFrame(bytes));
+                    }
+                    if has_room && rx.traffic().frames.too_large > 0 {
+                        has_room = false;
+                        tell(Trouble::CameTooLarge);
                     }
                     rx.wait(noise.as_ref().map_or(idle, |it| it.limit(idle)));
                     continue;
