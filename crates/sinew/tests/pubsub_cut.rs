@@ -20,17 +20,20 @@ fn blocking(reliable: bool) -> PublisherOptions {
     }
 }
 
-/// Two publishers with subscribers there, on a link with few places.
+/// Two publishers on a link with few places, and nobody there yet.
+fn publishers(second_reliable: bool) -> (Node, Node, PublisherId, PublisherId) {
+    let (mut one, other) = peers(64, 2);
+    let mut publisher = |key: &str, reliable| {
+        let publisher = one.session.publisher(key.to_owned(), blocking(reliable));
+        publisher.unwrap()
+    };
+    let (a, b) = (publisher("a", true), publisher("b", second_reliable));
+    (one, other, a, b)
+}
+
+/// The same, with a subscriber there.
 fn pair(second_reliable: bool) -> (Node, Node, PublisherId, PublisherId) {
-    let (mut one, mut other) = peers(64, 2);
-    let a = one
-        .session
-        .publisher("a".to_owned(), blocking(true))
-        .unwrap();
-    let b = one
-        .session
-        .publisher("b".to_owned(), blocking(second_reliable))
-        .unwrap();
+    let (mut one, mut other, a, b) = publishers(second_reliable);
     other.session.subscriber("*".to_owned()).unwrap();
     settle(&mut one, &mut other, NOW);
     (one, other, a, b)
@@ -162,15 +165,7 @@ fn declaration_that_was_cut_can_be_withdrawn() {
 
 #[test]
 fn it_is_not_left_lying_where_nobody_subscribes_any_more() {
-    let (mut one, mut other) = peers(64, 2);
-    let a = one
-        .session
-        .publisher("a".to_owned(), blocking(true))
-        .unwrap();
-    let b = one
-        .session
-        .publisher("b".to_owned(), blocking(true))
-        .unwrap();
+    let (mut one, mut other, a, b) = publishers(true);
     let to_a = other.session.subscriber("a".to_owned()).unwrap();
     other.session.subscriber("b".to_owned()).unwrap();
     settle(&mut one, &mut other, NOW);

@@ -516,7 +516,12 @@ impl Driver {
             let mut full = false;
             let mut end = None;
             self.arrivals.watch(all.session.tables_mut().fragments());
-            while !(done || full || self.arrivals.is_full() || self.arrivals.lies_in_session()) {
+            while !(done
+                || full
+                || end.is_some()
+                || self.arrivals.is_full()
+                || self.arrivals.lies_in_session())
+            {
                 if let Some(run) = all.session.run(packet) {
                     self.arrivals.keep_run(packet, &run);
                     continue;
@@ -530,9 +535,6 @@ impl Driver {
                             end = noticed(&mut all.status, &self.shared, &event).err();
                         }
                     }
-                }
-                if end.is_some() {
-                    break;
                 }
             }
             if let Some(peer) = all.session.peer() {
