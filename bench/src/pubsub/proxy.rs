@@ -47,12 +47,14 @@ fn carry(mut from: TcpStream, mut to: TcpStream, count: &AtomicU64) {
     let mut bytes = vec![0; 1 << 16];
     while let Ok(read @ 1..) = from.read(&mut bytes) {
         if to.write_all(&bytes[..read]).is_err() {
+            let _ = from.shutdown(Shutdown::Read);
             break;
         }
         // After it is handed on, so that whoever sees its effect sees it counted, nearly.
         count.fetch_add(read as u64, Relaxed);
     }
-    let _ = to.shutdown(Shutdown::Both);
+    // The other way goes on: what one side still has to say is not cut off by the other's end.
+    let _ = to.shutdown(Shutdown::Write);
 }
 
 #[cfg(test)]
