@@ -344,6 +344,36 @@ fn what_a_peer_sent_before_it_closed_can_still_be_received() {
 }
 
 #[test]
+fn what_a_peer_sent_and_went_before_this_side_found_it_up_can_still_be_received() {
+    for (config, told) in [(ONE, false), (ONE, true), (ONE.mutual(), false)] {
+        let (first, second) = open(config);
+        first.look(0);
+        assert_eq!(second.look(0), Status::Up);
+        Sender::new(&second, 1).unwrap().send(b"one").unwrap();
+        let here = Receiver::new(&first, 1).unwrap();
+        assert_eq!(first.status(), Status::Waiting);
+        match told {
+            false => second.close(),
+            true => first.peer_has_ended(),
+        }
+        // Also where it is the receiver that finds out.
+        let got = match told {
+            false => here.receive().unwrap().or_else(|| here.receive().unwrap()),
+            true => here.receive().unwrap(),
+        };
+        assert_eq!(first.status(), Status::Up);
+        let mut copy = [0; 3];
+        let got = got.unwrap();
+        assert_eq!(got.copy_to(&mut copy), Ok(3));
+        assert_eq!(&copy, b"one");
+        drop(got);
+        first.look(0);
+        assert!(matches!(here.receive(), Err(Lost::Closed)));
+        assert!(first.check_books());
+    }
+}
+
+#[test]
 fn an_answer_that_came_before_the_peer_closed_can_still_be_read() {
     const MUTUAL: Config =
         Config::new(&[Channel::new(1, "one", Pool::new(2, 64)).with_replies()]).mutual();

@@ -68,8 +68,9 @@ pub(super) enum Seen {
     Later,
     /// Nobody is there, or not yet.
     Absent,
-    /// It has closed the link in order.
-    Closed,
+    /// It has closed the link in order. `met`: it had acknowledged this side's session, so it may have
+    /// sent, also where this side has not found it up.
+    Closed { met: bool },
     /// It has given up on this side's behaviour.
     Fault,
     /// It does not fit.
@@ -176,7 +177,9 @@ impl Session {
             }
         } else {
             match state {
-                state::DOWN => Seen::Closed,
+                state::DOWN => Seen::Closed {
+                    met: acknowledged == self.me,
+                },
                 state::FAULT => Seen::Fault,
                 _ if acknowledged != self.me => Seen::Waiting,
                 _ => Seen::Up {

@@ -254,7 +254,12 @@ impl<P: Platform> End<P> {
     /// calls that wait for a packet end. Own blocks come back when all of it was received, or a
     /// handle is renewed. The same happens by itself where a peer closes the link.
     pub fn peer_has_ended(&self) {
-        let after = self.locked(|inner| inner.end(Lost::Closed, self.is_trusted, &self.cache));
+        let after = self.locked(|inner| {
+            // It may have come up, sent and gone between two looks of this side.
+            let mut after = inner.step(self.is_trusted, &self.cache);
+            after.add(inner.end(Lost::Closed, self.is_trusted, &self.cache));
+            after
+        });
         self.after(&after);
     }
 

@@ -237,15 +237,8 @@ impl<P: Platform> Inner<P> {
                     return after;
                 }
                 Seen::Up { draining } => {
-                    after.wake = !was_up;
-                    if is_trusted && !was_up {
-                        self.clear(cache);
-                    }
-                    if P::USES.locks && !was_up {
-                        after.ring |= self.give_back_locks(cache);
-                    }
                     self.is_draining |= draining;
-                    self.set(Status::Up);
+                    after.add(self.come_up(is_trusted, cache));
                     return after;
                 }
                 Seen::New(found) => {
@@ -263,7 +256,12 @@ impl<P: Platform> Inner<P> {
                     after.ring = true;
                 }
                 Seen::Waiting if !was_up => return after,
-                Seen::Closed if was_up => return self.end(Lost::Closed, is_trusted, cache),
+                // It may have come up, sent and gone between two looks of this side.
+                Seen::Closed { met } if was_up || (met && self.has_rest(cache)) => {
+                    after.add(self.come_up(is_trusted, cache));
+                    after.add(self.end(Lost::Closed, is_trusted, cache));
+                    return after;
+                }
                 other => {
                     if was_up {
                         let lost = match other {
@@ -284,6 +282,22 @@ impl<P: Platform> Inner<P> {
                 }
             }
         }
+        after
+    }
+
+    /// The pairing is up, and this side knows it from now on.
+    fn come_up(&mut self, is_trusted: bool, cache: &P::Cache) -> After {
+        let mut after = After::default();
+        if self.status != Status::Up {
+            after.wake = true;
+            if is_trusted {
+                self.clear(cache);
+            }
+            if P::USES.locks {
+                after.ring = self.give_back_locks(cache);
+            }
+        }
+        self.set(Status::Up);
         after
     }
 
@@ -324,6 +338,12 @@ impl<P: Platform> Inner<P> {
             wake: true,
             ..After::default()
         }
+    }
+
+    /// Whether packets or messages wait on a channel.
+    pub(super) fn has_news(&mut self, slot: u16, cache: &P::Cache) -> bool {
+        let slot = self.slots.as_mut().get(usize::from(slot));
+        slot.is_some_and(|slot| slot.with_news(cache).is_some())
     }
 
     /// Whether a channel has packets that nobody has received or that are being read, or answers.

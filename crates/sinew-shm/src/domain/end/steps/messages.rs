@@ -66,15 +66,15 @@ impl<P: Platform> End<P> {
     ) -> Result<Option<Asked>, Lost> {
         let received = self.locked(|inner| {
             if inner.live != pairing {
-                return Err(Slow::Look);
+                return Err(Slow::Nothing);
             }
             let fence = inner.session.fence();
-            let (channel, books) = inner.messages(usize::from(slot)).ok_or(Slow::Look)?;
+            let (channel, books) = inner.messages(usize::from(slot)).ok_or(Slow::Nothing)?;
             let asked = channel.receive(books, fence, &self.cache);
             match asked.map_err(Slow::Violation)? {
                 Some((asked, ring)) => Ok((Some(asked), ring && channel.tally.count_ring())),
                 None if inner.is_still_up(&self.cache) => Ok((None, false)),
-                None => Err(Slow::Look),
+                None => Err(Slow::Nothing),
             }
         });
         match received {

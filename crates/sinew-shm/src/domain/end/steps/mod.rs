@@ -17,6 +17,8 @@ mod waiting;
 pub(super) enum Slow {
     /// Nothing is there: look whether the peer is.
     Look,
+    /// The same, of who receives.
+    Nothing,
     TooLarge,
     Violation(Violation),
 }
@@ -99,6 +101,7 @@ impl<P: Platform> End<P> {
     #[cold]
     fn slow(&self, slot: u16, pairing: u32, slow: Slow) -> Result<(), Lost> {
         let cache = &self.cache;
+        let receives = matches!(slow, Slow::Nothing);
         let (after, result) = self.locked(|inner| {
             let after = match slow {
                 Slow::Violation(violation) => {
@@ -109,8 +112,11 @@ impl<P: Platform> End<P> {
                 }
                 _ => inner.step(self.is_trusted, cache),
             };
-            // What is left of an ended peer may be on another channel.
-            let result = inner.check(pairing).and(inner.rest.map_or(Ok(()), Err));
+            // What is left of an ended peer may be on another channel. On this one it came after the look
+            // that found nothing, and the next one finds it.
+            let is_left = receives && inner.has_news(slot, cache);
+            let rest = inner.rest.filter(|_| !is_left);
+            let result = inner.check(pairing).and(rest.map_or(Ok(()), Err));
             (after, result)
         });
         self.after(&after);

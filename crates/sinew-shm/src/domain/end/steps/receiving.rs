@@ -19,9 +19,9 @@ impl<P: Platform> End<P> {
     ) -> Result<Option<(u16, Span)>, Lost> {
         let received = self.locked(|inner| {
             if inner.live != pairing {
-                return Err(Slow::Look);
+                return Err(Slow::Nothing);
             }
-            let (channel, blocks) = inner.channel(usize::from(slot)).ok_or(Slow::Look)?;
+            let (channel, blocks) = inner.channel(usize::from(slot)).ok_or(Slow::Nothing)?;
             let mut was_filtered = false;
             // Past packets that are not wanted: no more than blocks.
             for _ in 0..channel.inbox.looks::<P>() {
@@ -36,7 +36,7 @@ impl<P: Platform> End<P> {
             }
             match inner.is_still_up(&self.cache) {
                 true => Ok((None, was_filtered)),
-                false => Err(Slow::Look),
+                false => Err(Slow::Nothing),
             }
         });
         match received {
@@ -70,10 +70,10 @@ impl<P: Platform> End<P> {
     ) -> Result<Option<usize>, Lost> {
         let received = self.locked(|inner| {
             if inner.live != pairing {
-                return Err(Slow::Look);
+                return Err(Slow::Nothing);
             }
             let fence = inner.session.fence();
-            let (channel, blocks) = inner.channel(usize::from(slot)).ok_or(Slow::Look)?;
+            let (channel, blocks) = inner.channel(usize::from(slot)).ok_or(Slow::Nothing)?;
             let mut found = None;
             // Past packets that are not wanted: no more than blocks.
             for _ in 0..channel.inbox.looks::<P>() {
@@ -95,7 +95,7 @@ impl<P: Platform> End<P> {
             };
             match is_valid {
                 true => Ok((found, ring)),
-                false => Err(Slow::Look),
+                false => Err(Slow::Nothing),
             }
         });
         match received {
