@@ -108,7 +108,9 @@ impl<P: Pending> Out<P> {
                     state.written += count as u64;
                     state.stuck = None;
                 }
-                Err(Errno::INTR) => {}
+                // Refused: of an earlier datagram. This one has not left yet, and when it has, the
+                // receiving half hears the same.
+                Err(Errno::INTR | Errno::CONNREFUSED) => {}
                 Err(Errno::AGAIN) if !state.is_given_up() => break,
                 Err(Errno::AGAIN) => {
                     // The receiving half ends as well. Fails on what is no socket.
