@@ -5,6 +5,7 @@ mod support;
 use std::net::UdpSocket;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
 use std::task::{Wake, Waker};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
@@ -203,31 +204,32 @@ impl Wake for Unpark {
     }
 }
 
-/// Fills the link; then the other side reads, and the armed waker is called although nobody sleeps
-/// on this side's receiving half.
+/// Fills the link; when it is full the other side reads, and the armed waker is called although nobody
+/// sleeps on this side's receiving half.
 fn room_wakes((mut near, mut far): (Apart, Apart)) {
     let len = near.tx.mtu().min(8192);
     let waker: Waker = Arc::new(Unpark(thread::current())).into();
     let total = 4000;
+    let (full, is_full) = channel();
     let reader = thread::spawn(move || {
-        thread::sleep(Duration::from_millis(20));
+        is_full.recv().unwrap();
         for seq in 0..total {
             assert_eq!(receive(&mut far).unwrap()[0], seq as u8);
         }
         far
     });
-    let mut waits = 0;
     for seq in 0..total {
         while let Err(error) = near.tx.place(len).map(|place| place[0] = seq as u8) {
             assert_eq!(error, SendError::Full);
+            let _ = full.send(());
             near.tx.arm(&waker);
             thread::park();
-            waits += 1;
         }
         near.tx.commit(len).unwrap();
         near.tx.flush();
     }
-    assert!(waits > 0);
+    // Where the link was never full, it has not begun.
+    drop(full);
     reader.join().unwrap();
 }
 

@@ -223,7 +223,12 @@ fn unread_stream_ends(kind: &str) {
         assert_eq!(last, Ok(Some(Num { n })));
     }
     assert_eq!(last, Err(CallError::Overrun));
-    until(|| server.stats().cancelled == 1);
+    // The server takes up that it was cancelled where it has a place for an answer, and the link may be
+    // full: of one who does not read at all it would not hear.
+    while server.stats().cancelled == 0 {
+        assert_eq!(kinds.double(&Num { n: 4 }), Ok(Num { n: 8 }));
+    }
+    assert_eq!(server.stats().cancelled, 1);
 }
 
 #[test]
@@ -378,12 +383,8 @@ fn errors_of_connecting_name_their_cause() {
         let at = listening.endpoint().to_string().replace(served, called);
         assert!(matches!(error(&at), ConnectError::WrongKind(_)), "{at}");
     }
-    let free = std::net::TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
     assert!(matches!(
-        error(&format!("tcp:{free}")),
+        error(&format!("tcp:{}:7447", fresh_host())),
         ConnectError::NoServer(_)
     ));
     let path = fresh_path("file");

@@ -7,7 +7,7 @@ use sinew_io::apart;
 use sinew_io::endpoint::{Endpoint, Use};
 use sinew_io::pubsub::{self, Options, Overflow, PublisherOptions, Qos};
 
-const SOON: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_secs(60);
 
 /// Bytes of this process that are in memory.
 fn resident() -> usize {

@@ -273,8 +273,12 @@ async fn session_comes_back_when_the_listener_does() {
     };
     timeout(SOON, lost).await.unwrap();
     assert_eq!(publisher.put(b"nowhere").await, Err(PutError::NotOpen));
-    sleep(Duration::from_millis(100)).await;
-    assert!(one.status().trouble.is_some());
+    let troubled = async {
+        while one.status().trouble.is_none() {
+            sleep(Duration::from_millis(1)).await;
+        }
+    };
+    timeout(SOON, troubled).await.unwrap();
 
     let (_listener, apart) = accepted(sinew_io::apart::listen(&at).unwrap()).await;
     let (one, other) = opened(one, pubsub::accept(apart, Options::peer())).await;
@@ -359,14 +363,14 @@ async fn receivers_end_with_the_node() {
 #[tokio::test]
 async fn handlers_publish_without_waiting() {
     let (one, other) = peers("tcp").await;
+    let mut samples = one.samples("demo/answer", 8, Overflow::Wait).unwrap();
     let answer = other.publisher_with("demo/answer", WAITS).unwrap();
+    heard(&answer).await;
     let _echo = other.subscriber("demo/k", move |sample| {
         assert_eq!(answer.try_put(sample.body.payload), Ok(Put::Heard));
     });
-    let mut samples = one.samples("demo/answer", 8, Overflow::Wait).unwrap();
     let publisher = one.publisher("demo/k").unwrap();
     heard(&publisher).await;
-    sleep(Duration::from_millis(50)).await;
     publisher.put(b"hello").await.unwrap();
     assert_eq!(
         timeout(SOON, samples.recv())

@@ -2,7 +2,7 @@
 #![allow(dead_code)]
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use sinew_demo::{CacheService, KindsService, cache, kinds};
 use sinew_io::serve::Listening;
@@ -32,6 +32,14 @@ pub fn fresh_path(name: &str) -> PathBuf {
     // An earlier process with this number may have left one behind.
     let _ = std::fs::remove_file(&path);
     path
+}
+
+/// This machine by a name that nobody else has: every port of it is free, and stays so.
+pub fn fresh_host() -> String {
+    static COUNT: AtomicU8 = AtomicU8::new(1);
+    let [.., high, low] = std::process::id().to_be_bytes();
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    format!("127.{count}.{high}.{low}")
 }
 
 /// An endpoint of this kind that nobody uses.

@@ -9,7 +9,7 @@ use sinew_io::apart::{self, Listener};
 use sinew_io::endpoint::{Endpoint, Use};
 
 /// Longer than anything takes that comes about at all.
-pub const SOON: Duration = Duration::from_secs(30);
+pub const SOON: Duration = Duration::from_secs(60);
 
 /// A publisher that waits where the link is full.
 pub const WAITS: PublisherOptions = PublisherOptions {
@@ -27,7 +27,7 @@ pub fn endpoint(text: &str) -> Endpoint {
 /// Serves an endpoint of this kind that nobody else uses.
 pub fn listener(kind: &str) -> Listener {
     let at = match kind {
-        "tcp" | "udp" => format!("{kind}:127.0.0.1:0"),
+        "tcp" | "udp" => format!("{kind}:{}:7447", super::support::fresh_host()),
         _ => format!("{kind}:{}", super::support::fresh_path("sock").display()),
     };
     apart::listen(&endpoint(&at)).unwrap()
