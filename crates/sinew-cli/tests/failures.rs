@@ -2,39 +2,52 @@
 
 mod support;
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
+use std::process::Output;
+use std::sync::mpsc::{Receiver, channel};
 use std::thread;
+use std::time::Duration;
 
-use support::{Cable, Serve, answer, call, complaint, interrupt, socket, spawn_call};
+use sinew::rpc::packet::{OPEN_CALL_ID, PacketType, Route, encode};
+use sinew::rpc::{Method, Status};
+use sinew_demo::{Num, kinds};
+use support::{Cable, Serve, answer, call, complaint, free_place, interrupt, socket, spawn_call};
 
-const DOUBLE: [&str; 4] = ["demo.Kinds/Double", r#"{"n": 1}"#, "--timeout", "300ms"];
+/// A call that nobody answers.
+const UNANSWERED: [&str; 4] = ["demo.Kinds/Double", r#"{"n": 1}"#, "--timeout", "300ms"];
+/// One that somebody does, however late.
+const DOUBLE: [&str; 4] = ["demo.Kinds/Double", r#"{"n": 1}"#, "--timeout", "60s"];
 
-/// A TCP peer that sends these bytes and reads whatever comes.
-fn peer_that_says(bytes: &'static [u8]) -> String {
+/// A TCP peer that sends these bytes and reads whatever comes; and who is told when they have left.
+fn peer_that_says(bytes: &'static [u8]) -> (String, Receiver<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
+    let (send, said) = channel();
     thread::spawn(move || {
         let (mut socket, _) = listener.accept().unwrap();
         socket.write_all(bytes).unwrap();
+        let _ = send.send(());
         let _ = socket.read_to_end(&mut Vec::new());
     });
-    format!("tcp:127.0.0.1:{port}")
+    (format!("tcp:127.0.0.1:{port}"), said)
+}
+
+/// A call that ends by silence, after what came before. Its time does not run while its input is open.
+fn silence_after(endpoint: &str, args: &[&str], has_come: impl FnOnce()) -> Output {
+    let echo = ["demo.Kinds/EchoAll", "--timeout", "300ms"];
+    let mut child = spawn_call(endpoint, &[&echo, args].concat());
+    has_come();
+    drop(child.stdin.take());
+    child.wait_with_output().unwrap()
 }
 
 #[test]
 fn no_server_is_no_connection() {
-    let port = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port();
+    let free = free_place();
     let cases = [
-        (format!("tcp:127.0.0.1:{port}"), "no server listens there"),
-        (
-            format!("udp:127.0.0.1:{port}"),
-            "nobody listens on that port",
-        ),
+        (format!("tcp:{free}"), "no server listens there"),
+        (format!("udp:{free}"), "nobody listens on that port"),
         (
             format!("unix:{}", socket("none")),
             "no server listens there",
@@ -160,7 +173,7 @@ fn sides_of_shared_memory_that_do_not_fit_say_in_what() {
     let socket = server.endpoint.replace("shm:", "unix:");
     let text = complaint(&call(&socket, &DOUBLE, ""));
     assert!(text.contains("the socket is of another kind"), "{text}");
-    let report = server.stop();
+    let report = server.stop_when("client refused", 1);
     assert!(
         report.contains("client refused: it does not fit (length of"),
         "{report}"
@@ -183,17 +196,26 @@ fn a_packet_size_beside_a_link_file_is_refused() {
 
 #[test]
 fn silence_after_items_is_not_taken_for_no_answer() {
-    // A SERVER_STREAM packet of Kinds/Count, for the open call id.
-    let packet = b"\x08\x07\x10\x01\x1d\xbe\x5f\x6b\x23\x25\xb6\x13\x36\xb6\x2a\x02\x08\x05\
-                   \x38\xff\xff\xff\xff\x0f";
-    let frames = frame_by_length(packet).repeat(3);
-    let endpoint = peer_that_says(Box::leak(frames.into_boxed_slice())) + "?frame=len";
-    let output = call(&endpoint, &["Kinds/Count", "--timeout", "300ms"], "");
+    let mut packet = [0; 64];
+    let route = Route::new(1, kinds::method::EchoAll::ID, OPEN_CALL_ID);
+    let (item, five) = (PacketType::SERVER_STREAM, Num { n: 5 });
+    let len = encode(&mut packet, item, &route, &five, Status::OK).unwrap();
+    let frames = frame_by_length(&packet[..len]).repeat(3);
+    let (peer, _) = peer_that_says(Box::leak(frames.into_boxed_slice()));
+    let endpoint = peer + "?frame=len";
+    let mut child = spawn_call(&endpoint, &["Kinds/EchoAll", "--timeout", "300ms"]);
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    for _ in 0..3 {
+        assert_eq!(lines.next().unwrap().unwrap(), "{\"n\":5}");
+    }
+    // From now on the time runs.
+    drop(child.stdin.take());
+    let output = child.wait_with_output().unwrap();
     let text = complaint(&output);
     assert!(text.contains("3 items came from tcp:"), "{text}");
     assert!(text.contains("then nothing for 300ms"), "{text}");
     assert!(text.contains("--timeout 1h"), "{text}");
-    assert_eq!(output.stdout, b"{\"n\":5}\n".repeat(3));
+    assert!(lines.next().is_none());
     assert_eq!(output.status.code(), Some(4));
 }
 
@@ -202,7 +224,7 @@ fn a_wrong_channel_is_named_as_a_cause_of_silence() {
     let server = Serve::start("tcp:127.0.0.1:0");
     let output = call(
         &server.endpoint,
-        &[&DOUBLE[..], &["--channel", "3"]].concat(),
+        &[&UNANSWERED[..], &["--channel", "3"]].concat(),
         "",
     );
     let text = complaint(&output);
@@ -211,7 +233,8 @@ fn a_wrong_channel_is_named_as_a_cause_of_silence() {
         "{text}"
     );
     assert_eq!(output.status.code(), Some(4));
-    assert!(server.stop().contains("unknown_channel 2"));
+    let report = server.stop_when("is gone", 1);
+    assert!(report.contains("unknown_channel 2"), "{report}");
 }
 
 #[test]
@@ -220,8 +243,8 @@ fn answers_for_another_channel_name_it() {
     let packet =
         b"\x15\x00\x08\x01\x10\x07\x1d\xbe\x5f\x6b\x23\x25\xd7\xae\xaf\x54\x2a\x02\x08\x2a\x38\x01";
     let frame = frame_by_length(&packet[2..]);
-    let endpoint = peer_that_says(Box::leak(frame.into_boxed_slice()));
-    let output = call(&endpoint, &[&DOUBLE[..], &["--frame", "len"]].concat(), "");
+    let (endpoint, said) = peer_that_says(Box::leak(frame.into_boxed_slice()));
+    let output = silence_after(&endpoint, &["--frame", "len"], || said.recv().unwrap());
     let text = complaint(&output);
     assert!(text.contains("give --channel 7"), "{text}");
 }
@@ -236,8 +259,8 @@ fn frame_by_length(packet: &[u8]) -> Vec<u8> {
 
 #[test]
 fn bytes_without_a_frame_point_at_framing_and_log() {
-    let endpoint = peer_that_says(b"[INF] boot ok\r\n[INF] idle\r\n");
-    let text = complaint(&call(&endpoint, &DOUBLE, ""));
+    let (endpoint, said) = peer_that_says(b"[INF] boot ok\r\n[INF] idle\r\n");
+    let text = complaint(&silence_after(&endpoint, &[], || said.recv().unwrap()));
     assert!(
         text.contains("27 bytes arrived, but no valid hdlc frame"),
         "{text}"
@@ -255,7 +278,9 @@ fn a_wrong_baud_rate_is_named_on_a_serial_line() {
             thread::sleep(std::time::Duration::from_millis(10));
         }
     });
-    let output = call(&format!("serial:{}", cable.ends[1]), &DOUBLE, "");
+    // Nobody sees the noise arrive, but there is enough of it.
+    let silent = ["demo.Kinds/Double", "--timeout", "2s"];
+    let output = call(&format!("serial:{}", cable.ends[1]), &silent, "");
     let text = complaint(&output);
     assert!(
         text.contains("the baud rate is wrong (here 115200"),
@@ -267,8 +292,17 @@ fn a_wrong_baud_rate_is_named_on_a_serial_line() {
 
 #[test]
 fn an_echo_is_recognised() {
-    let text = complaint(&call("exec:cat", &DOUBLE, ""));
+    let copy = socket("echo");
+    let _ = std::fs::remove_file(&copy);
+    // It writes to its standard output first.
+    let output = silence_after(&format!("exec:tee '{copy}'"), &[], || {
+        while std::fs::metadata(&copy).map_or(0, |file| file.len()) == 0 {
+            thread::sleep(Duration::from_millis(1));
+        }
+    });
+    let text = complaint(&output);
     assert!(text.contains("our own packets come back"), "{text}");
+    std::fs::remove_file(copy).unwrap();
 }
 
 #[test]
@@ -334,7 +368,7 @@ fn a_malformed_line_ends_the_call_and_names_the_line() {
     );
     assert_eq!(output.status.code(), Some(64));
     assert!(output.stdout.is_empty());
-    assert!(server.stop().contains("cancelled 1"));
+    assert!(server.stop_when("is gone", 1).contains("cancelled 1"));
 }
 
 #[test]
@@ -356,22 +390,13 @@ fn ctrl_c_cancels(endpoint: &str) {
     ];
     for args in endless {
         let mut child = spawn_call(&server.endpoint, args);
+        let mut input = child.stdin.take().unwrap();
         if args[0] == "Kinds/Sum" {
-            child
-                .stdin
-                .as_mut()
-                .unwrap()
-                .write_all(b"{\"n\": 1}\n")
-                .unwrap();
-            // Nothing comes back from which to see that the call is open.
-            thread::sleep(std::time::Duration::from_millis(300));
+            // Nothing comes back from which to see that the call is open. This is more than is read
+            // before it is.
+            input.write_all(&b"{\"n\": 1}\n".repeat(20_000)).unwrap();
         } else {
-            child
-                .stdin
-                .as_mut()
-                .unwrap()
-                .write_all(b"{\"n\": 0}\n")
-                .unwrap();
+            input.write_all(b"{\"n\": 0}\n").unwrap();
             child
                 .stdout
                 .as_mut()
@@ -382,8 +407,8 @@ fn ctrl_c_cancels(endpoint: &str) {
         interrupt(&child);
         let mut rest = child.stdout.take().unwrap();
         let reader = thread::spawn(move || rest.read_to_end(&mut Vec::new()));
-        let _input = child.stdin.take();
         let output = child.wait_with_output().unwrap();
+        drop(input);
         assert_eq!(
             output.status.code(),
             Some(1),
@@ -392,7 +417,7 @@ fn ctrl_c_cancels(endpoint: &str) {
         );
         reader.join().unwrap().unwrap();
     }
-    assert!(server.stop().contains("cancelled 3"));
+    assert!(server.stop_when("is gone", 3).contains("cancelled 3"));
 }
 
 #[test]
@@ -403,7 +428,7 @@ fn a_reader_that_has_seen_enough_ends_the_call() {
     output.read_exact(&mut [0; 8]).unwrap();
     drop(output);
     assert_eq!(child.wait().unwrap().code(), Some(1));
-    assert!(server.stop().contains("cancelled 1"));
+    assert!(server.stop_when("is gone", 1).contains("cancelled 1"));
 }
 
 #[test]
@@ -464,12 +489,15 @@ fn a_flood_for_others_does_not_hold_up_the_time_out() {
     let flood = frame_by_length(packet).repeat(1000);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
+    let (send, said) = channel();
     thread::spawn(move || {
         let (mut socket, _) = listener.accept().unwrap();
-        while socket.write_all(&flood).is_ok() {}
+        while socket.write_all(&flood).is_ok() {
+            let _ = send.send(());
+        }
     });
     let endpoint = format!("tcp:127.0.0.1:{port}?frame=len");
-    let output = call(&endpoint, &DOUBLE, "");
+    let output = silence_after(&endpoint, &[], || said.recv().unwrap());
     assert_eq!(output.status.code(), Some(4), "{}", complaint(&output));
     assert!(complaint(&output).contains("give --channel 7"));
 }
@@ -477,7 +505,7 @@ fn a_flood_for_others_does_not_hold_up_the_time_out() {
 #[test]
 fn an_error_that_says_ok_is_no_success() {
     // SERVER_ERROR with status OK, for the open call id.
-    let peer = peer_that_says(b"\x7e\xa5\x03\x08\x05\x10\x01\x1d\xbe\x5f\x6b\x23\x25\xd7\xae\xaf\x54\x38\xff\xff\xff\xff\x0f\x36\xbb\x70\xa1\x7e");
+    let (peer, _) = peer_that_says(b"\x7e\xa5\x03\x08\x05\x10\x01\x1d\xbe\x5f\x6b\x23\x25\xd7\xae\xaf\x54\x38\xff\xff\xff\xff\x0f\x36\xbb\x70\xa1\x7e");
     let output = call(&peer, &DOUBLE, "");
     assert_eq!(output.status.code(), Some(2), "{}", complaint(&output));
 }

@@ -17,6 +17,9 @@ use sinew_io::bytes::ByteLink;
 use sinew_io::endpoint::{Endpoint, Use};
 use support::{Serve, answer, call, interrupt, pty, sinew, socket};
 
+/// Longer than anything takes that comes about at all.
+const SOON: Duration = Duration::from_secs(60);
+
 /// A running `sinew relay`.
 struct Relay {
     child: Child,
@@ -102,7 +105,7 @@ fn send(link: &mut Apart, packet: &[u8]) {
 }
 
 fn receive(link: &mut Apart) -> Result<Vec<u8>, RecvError> {
-    let patience = Instant::now() + Duration::from_secs(20);
+    let patience = Instant::now() + SOON;
     loop {
         if let Some(packet) = link.rx.peek()? {
             let packet = packet.to_vec();
@@ -292,7 +295,7 @@ fn line_without_connections_reaches_the_far_side_again_with_its_next_packet() {
     let mut relay = Relay::start(&format!("serial:{line}"), &far);
     let notes = lines(&mut relay);
     let until = |start: &str| {
-        let next = || notes.recv_timeout(Duration::from_secs(20)).unwrap();
+        let next = || notes.recv_timeout(SOON).unwrap();
         while !next().starts_with(start) {}
     };
     let near = ByteLink::duplex(master, Framing::HDLC, 1024).unwrap();
@@ -386,7 +389,7 @@ fn packet_larger_than_the_other_side_takes_is_counted_and_named() {
     assert_eq!(receive(&mut far), Ok(vec![4]));
     drop(near);
     assert_eq!(receive(&mut far), Err(RecvError::Closed));
-    let next = || notes.recv_timeout(Duration::from_secs(20)).unwrap();
+    let next = || notes.recv_timeout(SOON).unwrap();
     assert_eq!(next(), "link 1 is there");
     assert_eq!(
         next(),
@@ -414,7 +417,7 @@ fn datagram_larger_than_its_own_side_takes_is_counted_and_named() {
     let mut far = listener.accept_within(None).unwrap();
     assert_eq!(receive(&mut far), Ok(vec![1; 1024]));
     assert_eq!(receive(&mut far), Ok(vec![3]));
-    let next = || notes.recv_timeout(Duration::from_secs(20)).unwrap();
+    let next = || notes.recv_timeout(SOON).unwrap();
     assert_eq!(next(), "link 1 is there");
     let note = next();
     assert!(
@@ -440,7 +443,7 @@ fn bytes_without_a_frame_are_told_with_the_framing_that_was_expected() {
     // What a node of Zenoh says first.
     let init = b"\x05\x00\x01\x09\x02\x00\x01";
     let told = |notes: &Receiver<String>, from: &str| {
-        let next = || notes.recv_timeout(Duration::from_secs(20)).ok();
+        let next = || notes.recv_timeout(SOON).ok();
         let mut all = std::iter::from_fn(next);
         let note = all.find(|note| note.contains("no frame")).unwrap();
         let from = format!("7 bytes came from {from}, and no frame of hdlc in them: give frame=");

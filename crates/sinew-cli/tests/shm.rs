@@ -21,7 +21,7 @@ use sinew_shm::domain::{
 use sinew_shm::linux::exchange::{self, DoorbellKind};
 use sinew_shm::linux::process::{Mapped, Process, offer};
 use sinew_shm::linux::{self, Slots};
-use support::complaint;
+use support::{complaint, output, start};
 
 const LINK: Config = Config::new(&[
     Channel::new(1, "control", Pool::new(8, 64)).priority(0),
@@ -101,7 +101,7 @@ fn status(folder: &Path, args: &[&str]) -> Command {
 }
 
 fn page(folder: &Path, args: &[&str]) -> String {
-    let output = status(folder, args).output().unwrap();
+    let output = output(&mut status(folder, args));
     assert!(output.status.success(), "{}", complaint(&output));
     String::from_utf8(output.stdout).unwrap()
 }
@@ -379,9 +379,12 @@ fn the_link_file_of_a_running_link_is_written() {
 #[test]
 fn no_link_file_is_written_of_a_process_without_links() {
     let server = support::Serve::start(&format!("shm:{}", support::socket("no-links")));
-    let output = support::sinew(&["shm", "status", &server.endpoint, "--toml"])
-        .output()
-        .unwrap();
+    let output = output(&mut support::sinew(&[
+        "shm",
+        "status",
+        &server.endpoint,
+        "--toml",
+    ]));
     let text = complaint(&output);
     assert_eq!(output.status.code(), Some(69), "{text}");
     assert!(text.contains("has no link now"), "{text}");
@@ -393,10 +396,9 @@ fn watching_shows_rates_and_who_is_silent() {
     let folder = folder("watch");
     let (first, second) = (side(&folder, Role::First), side(&folder, Role::Second));
     up([&first, &second, &first]);
-    let mut child = status(&folder, &["shm:link?offset=8192", "--watch", "--json"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = start(
+        status(&folder, &["shm:link?offset=8192", "--watch", "--json"]).stdout(Stdio::piped()),
+    );
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut next = || -> serde_json::Value {
         let line = lines.next().unwrap().unwrap();
@@ -427,10 +429,8 @@ fn watching_shows_rates_and_who_is_silent() {
 fn pages_follow_each_other_where_there_is_no_terminal() {
     let folder = folder("pages");
     let _first = side(&folder, Role::First);
-    let mut child = status(&folder, &["shm:link?offset=8192", "--watch"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child =
+        start(status(&folder, &["shm:link?offset=8192", "--watch"]).stdout(Stdio::piped()));
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let heads = lines.map(Result::unwrap).inspect(|line| {
         assert!(!line.contains('\x1b'), "{line}");
@@ -482,7 +482,7 @@ fn the_links_of_a_process_are_shown_at_its_socket() {
 fn what_is_no_link_is_refused_with_cause_and_remedy() {
     let folder = folder("wrong");
     let fails = |args: &[&str], code: i32| {
-        let output = status(&folder, args).output().unwrap();
+        let output = output(&mut status(&folder, args));
         assert_eq!(output.status.code(), Some(code), "{}", complaint(&output));
         complaint(&output)
     };
@@ -522,9 +522,7 @@ fn no_link_file_is_written_of_memory_that_was_overwritten() {
     // The block size of the first channel.
     file.write_all_at(&65_u32.to_le_bytes(), OFFSET + 0x108)
         .unwrap();
-    let output = status(&folder, &["shm:link?offset=8192", "--toml"])
-        .output()
-        .unwrap();
+    let output = output(&mut status(&folder, &["shm:link?offset=8192", "--toml"]));
     let text = complaint(&output);
     assert_eq!(output.status.code(), Some(69), "{text}");
     assert!(text.contains("something wrote over the memory"), "{text}");
@@ -535,15 +533,13 @@ fn no_link_file_is_written_of_memory_that_was_overwritten() {
 fn watching_ends_when_nobody_reads_it_any_more() {
     let folder = folder("unread");
     let _first = side(&folder, Role::First);
-    let mut child = status(&folder, &["shm:link?offset=8192", "--watch"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child =
+        start(status(&folder, &["shm:link?offset=8192", "--watch"]).stdout(Stdio::piped()));
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap())
         .read_line(&mut line)
         .unwrap();
-    let ended = (0..20).find_map(|_| {
+    let ended = (0..60).find_map(|_| {
         thread::sleep(std::time::Duration::from_secs(1));
         child.try_wait().unwrap()
     });

@@ -3,7 +3,9 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -14,6 +16,20 @@ pub fn sinew(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sinew"));
     command.args(args).env("NO_COLOR", "1");
     command
+}
+
+/// Starts a process, one at a time in this one: on its way it has all that is open here, and with that the
+/// locks and listeners that another test has closed just now.
+pub fn start(command: &mut Command) -> Child {
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    command.spawn().unwrap()
+}
+
+/// Runs it to its end, started as by [`start`].
+pub fn output(command: &mut Command) -> Output {
+    let child = start(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
+    child.wait_with_output().unwrap()
 }
 
 /// Runs `sinew call` with this text as standard input.
@@ -36,7 +52,7 @@ pub fn spawn_call(endpoint: &str, args: &[&str]) -> Child {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    command.spawn().unwrap()
+    start(&mut command)
 }
 
 /// Its standard output, where it ended well.
@@ -63,6 +79,7 @@ pub fn interrupt(child: &Child) {
 /// A running `sinew serve`.
 pub struct Serve {
     child: Option<Child>,
+    notes: BufReader<ChildStderr>,
     pub endpoint: String,
 }
 
@@ -70,11 +87,7 @@ impl Serve {
     /// Starts the server and waits until it is ready.
     pub fn start(endpoint: &str) -> Serve {
         let mut command = sinew(&["serve", endpoint, "--verbose"]);
-        let mut child = command
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = start(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().unwrap())
             .read_line(&mut line)
@@ -84,22 +97,28 @@ impl Serve {
             .strip_prefix("serving demo.Cache, demo.Kinds on ");
         let endpoint = endpoint.expect("the ready line").to_string();
         Serve {
+            notes: BufReader::new(child.stderr.take().unwrap()),
             child: Some(child),
             endpoint,
         }
     }
 
     /// Ctrl-C: what the server reports.
-    pub fn stop(mut self) -> String {
+    pub fn stop(self) -> String {
+        self.stop_when("", 0)
+    }
+
+    /// As [`Serve::stop`], once it has said this so many times. A client that has ended may have sent
+    /// what the server has not seen yet.
+    pub fn stop_when(mut self, said: &str, times: usize) -> String {
+        let mut report = String::new();
+        while report.lines().filter(|line| line.contains(said)).count() < times {
+            let read = self.notes.read_line(&mut report).unwrap();
+            assert!(read > 0, "it has ended: {report}");
+        }
         let mut child = self.child.take().unwrap();
         interrupt(&child);
-        let mut report = String::new();
-        child
-            .stderr
-            .take()
-            .unwrap()
-            .read_to_string(&mut report)
-            .unwrap();
+        self.notes.read_to_string(&mut report).unwrap();
         assert!(child.wait().unwrap().success());
         report
     }
@@ -127,6 +146,15 @@ impl Drop for Serve {
 pub fn socket(name: &str) -> String {
     let folder = env!("CARGO_TARGET_TMPDIR");
     format!("{folder}/{name}-{}.sock", std::process::id())
+}
+
+/// A host and a port where nobody listens, and that nobody else takes: the host is this machine by a
+/// name of its own.
+pub fn free_place() -> String {
+    static COUNT: AtomicU8 = AtomicU8::new(1);
+    let [.., high, low] = std::process::id().to_be_bytes();
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    format!("127.{count}.{high}.{low}:7447")
 }
 
 /// Two serial devices with a cable between them: what is written to one is read from the other.
