@@ -1,5 +1,6 @@
 //! Links of a process: who waits, for what, and how each wait ends.
 
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Wake, Waker};
@@ -17,7 +18,7 @@ use sinew_shm::linux::link::{
 use sinew_shm::linux::map::MapError;
 use sinew_shm::linux::{Region, bell::SocketBell};
 
-use super::{KINDS, LONG, SHORT, pair};
+use super::{KINDS, LONG, SHORT, closed, pair, start};
 
 const FOREVER: Option<Duration> = None;
 const POLL: Option<Duration> = Some(Duration::ZERO);
@@ -348,10 +349,10 @@ fn idle() {
 
 #[test]
 fn threads_that_wait_need_no_processor() {
-    let test = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "links::idle", "--ignored"])
-        .output()
-        .unwrap();
+    let mut test = Command::new(std::env::current_exe().unwrap());
+    test.args(["--exact", "links::idle", "--ignored"])
+        .stdout(Stdio::piped());
+    let test = start(&mut test).wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&test.stdout);
     assert!(test.status.success(), "{said}");
 }
@@ -406,6 +407,7 @@ fn what_an_ended_listener_left_is_replaced() {
     assert!(Listener::bind(&path).is_err(), "somebody listens");
     std::fs::remove_file(&path).unwrap();
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    closed();
     Listener::bind(&path).unwrap();
     std::fs::write(&path, b"no socket").unwrap();
     assert!(Listener::bind(&path).is_err());
@@ -483,6 +485,7 @@ fn side_of_a_region_is_taken_by_one_at_a_time() {
     drop(first);
     assert!(in_region(&region, LINK, one).is_err(), "a handle lives");
     drop(sender);
+    closed();
     let first = in_region(&region, LINK, one).unwrap();
     come_up(&first, &second);
     std::fs::remove_file(&path).unwrap();
@@ -496,6 +499,7 @@ fn link_at_a_wrong_offset_leaves_the_peers_segment_alone() {
     let [one, two] = [domain::Role::First, domain::Role::Second];
     // A core has no lock on its segment: neither has one who is gone.
     drop(in_region(&both, LINK, two).unwrap());
+    closed();
     let len = parts.len as usize;
     std::fs::OpenOptions::new()
         .write(true)
@@ -532,9 +536,11 @@ fn link_in_a_region_comes_up_again_and_again() {
         drop((here, there));
         if turn % 2 == 0 {
             drop(first);
+            closed();
             first = in_region(&region, LINK, one).unwrap();
         } else {
             drop(second);
+            closed();
             second = in_region(&region, LINK, two).unwrap();
         }
     }
@@ -646,13 +652,13 @@ fn process_that_is_killed_in_a_region_ends_waits_for_ever() {
     let region = region(&path, &LINK);
     let first = in_region(&region, LINK, domain::Role::First).unwrap();
     let there = first.sender(1).unwrap();
-    let mut child = std::process::Command::new(std::env::current_exe().unwrap())
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child
         .args(["--exact", "links::second_side", "--ignored"])
         .env(REGION, &path)
-        .stdout(std::process::Stdio::null())
-        .stderr(std::process::Stdio::null())
-        .spawn()
-        .unwrap();
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let mut child = start(&mut child);
     first.up_within(Some(LONG)).unwrap();
     assert!(in_region(&region, LINK, domain::Role::Second).is_err());
     let here = first.receiver(1).unwrap();
@@ -740,6 +746,7 @@ fn of_listeners_that_begin_at_the_same_time_one_gets_the_path() {
     let path = file("race");
     for _ in 0..200 {
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+        closed();
         let bind = || Listener::bind(&path).ok();
         let bound = thread::scope(|scope| {
             let threads: Vec<_> = (0..4).map(|_| scope.spawn(bind)).collect();

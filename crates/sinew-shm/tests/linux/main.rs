@@ -15,15 +15,32 @@ mod processes;
 mod slots;
 
 use std::os::fd::OwnedFd;
+use std::process::{Child, Command};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use sinew_shm::linux::Mapping;
 
 /// Long enough for a machine under load; nothing waits for it to pass.
-const LONG: Duration = Duration::from_secs(20);
+const LONG: Duration = Duration::from_secs(60);
 /// For what never comes.
 const SHORT: Duration = Duration::from_millis(30);
+
+/// Held while a process is started: until it runs its own program it has all that is open here, and with that
+/// the locks and the listeners that another test closes meanwhile.
+static STARTING: Mutex<()> = Mutex::new(());
+
+/// Starts a process; none may be started otherwise.
+fn start(command: &mut Command) -> Child {
+    let _turn = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+    command.spawn().unwrap()
+}
+
+/// What was closed before this is closed for good: no process that is just being started has it still.
+fn closed() {
+    drop(STARTING.lock().unwrap_or_else(PoisonError::into_inner));
+}
 
 const KINDS: [SocketType; 2] = [SocketType::STREAM, SocketType::SEQPACKET];
 

@@ -13,7 +13,7 @@ const LINK: Config = Config::new(&[
     Channel::new(1, "bulk", Pool::new(2, 64)),
 ]);
 /// Only somebody who is never woken waits this long.
-const LONG: Option<Duration> = Some(Duration::from_secs(20));
+const LONG: Option<Duration> = Some(Duration::from_secs(60));
 const SHORT: Option<Duration> = Some(Duration::from_millis(20));
 
 fn both() -> (Messages, Messages) {

@@ -39,7 +39,8 @@ fn doorbell(role: &str) -> DoorbellKind {
 /// Starts the other side, with one end of a pair of sockets as its standard input.
 fn start(kind: SocketType, role: &str) -> (Child, OwnedFd) {
     let (near, far) = pair(kind);
-    let child = Command::new(std::env::current_exe().unwrap())
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
         .args([
             "--exact",
             "processes::other_side",
@@ -49,9 +50,8 @@ fn start(kind: SocketType, role: &str) -> (Child, OwnedFd) {
         .env(ROLE, role)
         .stdin(Stdio::from(far))
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+        .stderr(Stdio::null());
+    let child = super::start(&mut command);
     (child, near)
 }
 

@@ -14,7 +14,7 @@ use sinew_shm::linux::map::MapError;
 use sinew_shm::linux::slots::{Claimed, Slots, SlotsError};
 use sinew_shm::linux::{Mapping, Region};
 
-use super::{LONG, write};
+use super::{LONG, closed, start, write};
 
 const LINK: Config = Config::new(&[
     Channel::new(1, "urgent", Pool::new(4, 64)).priority(0),
@@ -93,6 +93,7 @@ fn a_slot_that_is_given_back_is_the_next_that_is_claimed() {
     drop(claimed.remove(2));
     assert!(claim(&slots).is_err(), "a handle lives");
     drop(sender);
+    closed();
     assert_eq!(taken(&slots, Role::Second), [true, true, false, true]);
     assert_eq!(claim(&slots).unwrap().slot, 2);
 }
@@ -141,6 +142,7 @@ fn a_slot_taken_over_begins_in_a_new_session_with_every_block_back() {
             back.send(&[turn]).unwrap();
         }
         drop((back, old));
+        closed();
         old = claim(&slots).unwrap();
         assert_eq!(old.slot, 0);
         let here = old.link.receiver(1).unwrap();
@@ -324,14 +326,14 @@ fn claimer() {
 }
 
 fn start_claimer(path: &Path) -> (Child, u32) {
-    let mut child = Command::new(std::env::current_exe().unwrap())
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
         .args(["--exact", "slots::claimer", "--ignored", "--nocapture"])
         .env(CLAIMER, path)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+        .stderr(Stdio::null());
+    let mut child = start(&mut command);
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let said = lines
         .map_while(Result::ok)

@@ -14,9 +14,7 @@ use super::Medium;
 use super::random::Random;
 
 /// By then both directions move again, or something hangs.
-const HANGS: Duration = Duration::from_secs(30);
-/// Longer than the silence after which a side takes the other for dead.
-const STOPPED: Duration = Duration::from_millis(400);
+const HANGS: Duration = Duration::from_secs(60);
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
@@ -48,6 +46,8 @@ struct Side {
     life: u64,
     /// The peer's life and the own pairing of which it last said that packets go both ways.
     moving: (u64, u64),
+    /// The last own pairing of which it said that it is over.
+    over: u64,
     is_stopped: bool,
 }
 
@@ -149,6 +149,7 @@ impl Loop<'_> {
             child,
             life,
             moving: (0, 0),
+            over: 0,
             is_stopped: false,
         }
     }
@@ -203,7 +204,7 @@ impl Loop<'_> {
         self.sides[at].child.wait().unwrap();
     }
 
-    /// Past the silence; the other side may be started anew meanwhile.
+    /// Until the other side has taken it for dead, and perhaps was started anew.
     fn stop(&mut self, at: usize) {
         self.wait_until_moving();
         self.stopped += 1;
@@ -211,7 +212,9 @@ impl Loop<'_> {
         let before = self.sides[1 - at].moving.1;
         self.signal(at, Signal::STOP);
         self.sides[at].is_stopped = true;
-        thread::sleep(STOPPED);
+        self.wait("the silence is not noticed", |it| {
+            it.sides[1 - at].over >= before
+        });
         if self.random.one_in(3) {
             self.kill(1 - at);
             self.sides[1 - at] = self.start(self.sides[1 - at].role);
@@ -248,12 +251,20 @@ impl Loop<'_> {
 
     fn wait_until_moving(&mut self) {
         let begin = Instant::now();
+        self.wait("packets do not go both ways", |it| {
+            let lives = [it.sides[1].life, it.sides[0].life];
+            let moves = |(side, peer): (&Side, u64)| side.moving.0 == peer;
+            it.sides.iter().zip(lives).all(moves)
+        });
+        self.longest = self.longest.max(begin.elapsed());
+    }
+
+    /// Waits until this is so, while both sides live.
+    fn wait(&mut self, hangs: &str, is_so: impl Fn(&Self) -> bool) {
+        let begin = Instant::now();
         loop {
             self.hear();
-            let lives = [self.sides[1].life, self.sides[0].life];
-            let moves = |(side, peer): (&Side, u64)| side.moving.0 == peer;
-            if self.sides.iter().zip(lives).all(moves) {
-                self.longest = self.longest.max(begin.elapsed());
+            if is_so(self) {
                 return;
             }
             for at in 0..2 {
@@ -265,7 +276,7 @@ impl Loop<'_> {
                 }
             }
             if begin.elapsed() > HANGS {
-                self.fail("packets do not go both ways");
+                self.fail(hangs);
             }
             thread::sleep(Duration::from_micros(300));
         }
@@ -275,15 +286,21 @@ impl Loop<'_> {
     fn hear(&mut self) {
         while let Ok((life, line)) = self.said.1.try_recv() {
             let words: Vec<&str> = line.split(' ').collect();
-            if let ["moving", peer, pairing] = words[..] {
-                let said = (peer.parse().unwrap(), pairing.parse().unwrap());
-                let side = self.sides.iter_mut().find(|side| side.life == life);
-                if let Some(side) = side.filter(|side| said.1 > side.moving.1) {
-                    side.moving = said;
+            let side = self.sides.iter_mut().find(|side| side.life == life);
+            match words[..] {
+                ["moving", peer, pairing] => {
+                    let said = (peer.parse().unwrap(), pairing.parse().unwrap());
+                    if let Some(side) = side.filter(|side| said.1 > side.moving.1) {
+                        side.moving = said;
+                    }
                 }
-            } else {
+                ["over", pairing] => {
+                    if let Some(side) = side {
+                        side.over = pairing.parse().unwrap();
+                    }
+                }
                 // Also of one that was killed since.
-                self.fail(&format!("life {life}: {line}"));
+                _ => self.fail(&format!("life {life}: {line}")),
             }
             self.last.push_back(format!("life {life}: {line}"));
             if self.last.len() > 20 {

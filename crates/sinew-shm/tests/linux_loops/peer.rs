@@ -28,7 +28,7 @@ type State = domain::State<std::sync::Arc<End<Process>>, Value>;
 type Place<'a> = domain::Place<'a, std::sync::Arc<End<Process>>>;
 
 /// A call that takes this long hangs.
-const HANGS: Duration = Duration::from_secs(20);
+const HANGS: Duration = Duration::from_secs(60);
 /// How often the wish to end is looked at.
 const SLICE: Option<Duration> = Some(Duration::from_millis(50));
 /// Packets on each channel by which both directions are known to work.
@@ -297,6 +297,7 @@ impl Side {
         self.area = area;
         // Who sends ends with the pairing as well, or with this side.
         assert!(is_over.load(Ordering::Relaxed));
+        say(&format!("over {}", self.pairings));
         assert!(link.end().check_books(), "the books, after");
     }
 
