@@ -9,7 +9,7 @@ use crate::node::*;
 use crate::peer::{Peer, Real};
 
 /// Reconnecting takes time: Zenoh tries again after a second, then two, then four.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a test says of itself, or why it failed.
 pub type Life = fn(&dyn Maker, u32) -> Result<String, Failure>;

@@ -201,6 +201,9 @@ pub enum Consolidation {
     Latest,
 }
 
+/// The time-out of a query that names none.
+pub const NO_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// A query.
 #[derive(Clone, Default, Debug)]
 pub struct Get {
@@ -208,7 +211,7 @@ pub struct Get {
     pub parameters: String,
     pub target: Target,
     pub consolidation: Consolidation,
-    /// `None`: ten seconds.
+    /// `None`: so long that it does not end by it.
     pub timeout: Option<Duration>,
     pub payload: Option<Vec<u8>>,
     pub with: With,

@@ -17,7 +17,7 @@ use sinew_io::pubsub::{self, Options, Overflow, OwnedSample, Responder};
 use crate::node::*;
 
 /// How long a session may take to come about.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Makes nodes of Sinew.
 #[derive(Clone, Copy, Default)]
@@ -449,7 +449,7 @@ impl Node for Ours {
                 Target::AllComplete => codec::Target::AllComplete,
             },
             qos: get.quality.as_ref().map_or(Qos::REQUEST, qos),
-            timeout: get.timeout.unwrap_or(Duration::from_secs(10)),
+            timeout: get.timeout.unwrap_or(NO_TIMEOUT),
             query: codec::Query {
                 consolidation: match get.consolidation {
                     Consolidation::Auto => codec::Consolidation::Auto,

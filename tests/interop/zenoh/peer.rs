@@ -77,8 +77,8 @@ impl Peer {
             zid: String::new(),
             at: Vec::new(),
         };
-        let ready = peer.line(Instant::now() + Duration::from_secs(20))?;
-        let ready = ready.ok_or("peer.py says nothing in 20 s")?;
+        let ready = peer.line(Instant::now() + PATIENCE)?;
+        let ready = ready.ok_or(format!("peer.py says nothing in {PATIENCE:?}"))?;
         peer.zid = text(&ready, "zid").map_err(|_| format!("not ready: {ready}"))?;
         let at = ready["endpoints"].as_array();
         peer.at = at
@@ -273,9 +273,8 @@ impl Node for Peer {
         if !get.parameters.is_empty() {
             arguments["parameters"] = get.parameters.as_str().into();
         }
-        if let Some(timeout) = get.timeout {
-            arguments["timeout"] = timeout.as_secs_f64().into();
-        }
+        let timeout = get.timeout.unwrap_or(NO_TIMEOUT);
+        arguments["timeout"] = timeout.as_secs_f64().into();
         if let Some(payload) = &get.payload {
             arguments["payload"] = hex(payload).into();
         }

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use crate::node::*;
 
-/// How long anything may take that should come at once.
-const SOON: Duration = Duration::from_secs(10);
+/// Longer than anything takes that comes about at all.
+const SOON: Duration = Duration::from_secs(60);
 /// How long nothing must come, where nothing should.
 const QUIET: Duration = Duration::from_millis(50);
 

@@ -327,10 +327,13 @@ fn counted(
     let mut said = Vec::new();
     for (id, (name, reliable)) in ids.iter().zip(publishers) {
         let all = *reliable && !case.lossy;
-        let patience = if all { SOON } else { SOON / 10 };
         // Until all are there, or no more come.
         let (mut seen, mut since) = (Counted::default(), Instant::now());
-        while seen.received < count.into() && since.elapsed() < patience {
+        let patience = |seen: &Counted| match all || seen.received == 0 {
+            true => SOON,
+            false => Duration::from_secs(1),
+        };
+        while seen.received < count.into() && since.elapsed() < patience(&seen) {
             std::thread::sleep(Duration::from_millis(5));
             let now = case.taker.counted(id)?;
             if now.received > seen.received {

@@ -11,18 +11,17 @@ use crate::proxy::Loser;
 
 const COUNT: u32 = 1_000;
 
-/// Waits until nothing more comes, and says what has come.
-fn all(node: &mut dyn Node, id: &str) -> Counted {
-    let (mut seen, mut since) = (Counted::default(), Instant::now());
-    while since.elapsed() < Duration::from_millis(300) {
-        let now = node.counted(id).expect("counted");
-        if now.received > seen.received {
-            since = Instant::now();
+/// Waits until the sample before this number has come, and says what has come.
+fn all(node: &mut dyn Node, id: &str, number: u32) -> Counted {
+    let started = Instant::now();
+    loop {
+        let seen = node.counted(id).expect("counted");
+        if seen.received + seen.missing >= u64::from(number) {
+            return seen;
         }
-        seen = now;
+        assert!(started.elapsed() < Duration::from_secs(60), "{seen:?}");
         std::thread::sleep(Duration::from_millis(5));
     }
-    seen
 }
 
 /// Numbered samples from one to the other, of which some get lost, but not the last ones.
@@ -44,7 +43,7 @@ fn lossy(giver: &mut dyn Node, taker: &mut dyn Node, proxy: &Loser, reliable: bo
     let first = giver.put(&id, &0_u32.to_le_bytes(), &With::default());
     first.expect("put");
     // With it went the key, which is said again only after seconds.
-    assert_eq!(all(taker, &id).received, 1);
+    assert_eq!(all(taker, &id, 1).received, 1);
     proxy.loses(true);
     for number in 1..COUNT {
         giver
@@ -55,12 +54,11 @@ fn lossy(giver: &mut dyn Node, taker: &mut dyn Node, proxy: &Loser, reliable: bo
             std::thread::sleep(Duration::from_millis(2));
         }
     }
-    all(taker, &id);
     proxy.loses(false);
     giver
         .put(&id, &COUNT.to_le_bytes(), &With::default())
         .expect("put");
-    let seen = all(taker, &id);
+    let seen = all(taker, &id, COUNT + 1);
     assert_eq!(seen.backwards, 0);
     assert_eq!(seen.received + seen.missing, u64::from(COUNT) + 1);
     seen

@@ -9,12 +9,20 @@ impl Datagrams {
     fn new(at: &At) -> Self {
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
         socket.connect(&at.address).expect("an address");
-        let patience = Some(Duration::from_millis(300));
-        socket.set_read_timeout(patience).expect("a socket");
         Self(socket)
     }
 
     fn ask(&self, message: &[u8]) -> Option<Vec<u8>> {
+        self.ask_within(message, SOON)
+    }
+
+    /// Sends what nobody answers.
+    fn say(&self, message: &[u8]) -> &'static str {
+        kind(&self.ask_within(message, Duration::from_millis(300)))
+    }
+
+    fn ask_within(&self, message: &[u8], patience: Duration) -> Option<Vec<u8>> {
+        self.0.set_read_timeout(Some(patience)).expect("a socket");
         self.0.send(message).expect("a socket");
         let mut bytes = [0; 2048];
         let len = self.0.recv(&mut bytes).ok()?;
@@ -22,7 +30,11 @@ impl Datagrams {
     }
 
     fn init(&self, zid: u8) -> Option<Vec<u8>> {
-        self.ask(&[0x41, 9, 0x12, 0x57, zid, 0x0a, 0, 8])
+        self.ask(&Self::init_of(zid))
+    }
+
+    fn init_of(zid: u8) -> [u8; 8] {
+        [0x41, 9, 0x12, 0x57, zid, 0x0a, 0, 8]
     }
 
     /// OPEN for the answer to an INIT: its cookie is behind header, version, zid and sizes.
@@ -75,14 +87,14 @@ fn what_a_router_does_with_repeated_handshakes_over_udp() {
     assert_eq!(kind(&socket.ask(&open)), "OPEN");
 
     // OPEN again is not answered, and the session lives.
-    assert_eq!(kind(&socket.ask(&open)), "silence");
+    assert_eq!(socket.say(&open), "silence");
     assert_eq!(socket.probe(0), "frame");
 
     // Nor is INIT, also of another zid: who restarts with the same port waits for the lease to end,
     // or sends CLOSE first.
-    assert_eq!(kind(&socket.init(1)), "silence");
-    assert_eq!(kind(&socket.init(2)), "silence");
-    assert_eq!(kind(&socket.ask(&[0x23, 0])), "silence");
+    assert_eq!(socket.say(&Datagrams::init_of(1)), "silence");
+    assert_eq!(socket.say(&Datagrams::init_of(2)), "silence");
+    assert_eq!(socket.say(&[0x23, 0]), "silence");
     assert_eq!(kind(&socket.init(1)), "INIT");
 
     // What belongs to no session is answered with CLOSE.
@@ -91,6 +103,6 @@ fn what_a_router_does_with_repeated_handshakes_over_udp() {
     // Nonsense ends a session without a word; the next datagram meets no session.
     let socket = Datagrams::opened(at, 3);
     assert_eq!(socket.probe(0), "frame");
-    assert_eq!(kind(&socket.ask(&[0x0f])), "silence");
+    assert_eq!(socket.say(&[0x0f]), "silence");
     assert_eq!(socket.probe(1), "CLOSE 2");
 }

@@ -173,7 +173,7 @@ fn what_a_router_does_with_handshakes() {
     raw.open(1_000, &init).expect("OPEN");
     let started = Instant::now();
     let end = loop {
-        match raw.receive(Duration::from_secs(5)).expect("a socket") {
+        match raw.receive(SOON).expect("a socket") {
             Some(batch) if batch.first() == Some(&0x04) => {}
             other => break other,
         }

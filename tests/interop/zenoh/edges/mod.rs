@@ -63,7 +63,7 @@ impl Raw {
         message.extend(zid);
         message.extend(sizes);
         self.send(&message)?;
-        self.receive(Duration::from_secs(2))
+        self.receive(SOON)
     }
 
     /// OPEN with a lease in milliseconds (up to 16,383) and the cookie of an INIT's answer.
@@ -75,7 +75,7 @@ impl Raw {
         let mut message = vec![0x02, lease as u8 | 0x80, (lease >> 7) as u8, 0];
         message.extend(cookie.get(..len).ok_or("no cookie")?);
         self.send(&message)?;
-        self.receive(Duration::from_secs(2))
+        self.receive(SOON)
     }
 
     /// Opens, with the extension that offers marks of fragments (patch 1), or without (0).
@@ -198,7 +198,8 @@ fn vle(out: &mut Vec<u8>, mut value: u32) {
     out.push(value as u8);
 }
 
-const SOON: Duration = Duration::from_secs(3);
+/// Longer than anything takes that comes about at all.
+const SOON: Duration = Duration::from_secs(60);
 
 /// A PUSH of "x" to a key that is said in full.
 fn push(key: &str) -> Vec<u8> {
