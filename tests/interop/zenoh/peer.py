@@ -245,6 +245,12 @@ class Peer:
         self.held[name] = []
 
         def answer(query):
+            for each in command.get("answers", []):
+                self.answer(query, each)
+            held = command.get("hold")
+            if held:
+                self.held[name].append(query)
+            # Who sees this may release what is held.
             say(
                 "query",
                 id=name,
@@ -256,11 +262,7 @@ class Peer:
                 source=source_of(query),
                 any_key=query.accepts_replies() == zenoh.ReplyKeyExpr.ANY,
             )
-            for each in command.get("answers", []):
-                self.answer(query, each)
-            if command.get("hold"):
-                self.held[name].append(query)
-            else:
+            if not held:
                 query.drop()
 
         self.things[name] = self.session.declare_queryable(
