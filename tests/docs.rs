@@ -80,7 +80,10 @@ fn samples(page: &str) -> Vec<(String, String)> {
         let name = line
             .strip_prefix("<!-- ")
             .and_then(|it| it.strip_suffix(" -->"));
-        let Some(name) = name else { continue };
+        // Other comments are sentences.
+        let Some(name) = name.filter(|name| !name.contains(' ')) else {
+            continue;
+        };
         let fence = lines.next().unwrap_or_default();
         assert!(fence.starts_with("```"), "no block behind {name}");
         let code: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
