@@ -29,28 +29,29 @@ impl Body {
     #[inline]
     pub fn push(&mut self, place: &mut [u8], bytes: &[u8]) {
         self.crc = self.crc.update(bytes);
-        self.store(place, bytes);
-    }
-
-    /// [`Body::push`] for bytes that are in the CRC already.
-    #[inline]
-    pub fn store(&mut self, place: &mut [u8], bytes: &[u8]) {
         copy(place.get_mut(self.len..).unwrap_or_default(), bytes);
         self.len = self.len.saturating_add(bytes.len());
     }
 
     /// The length of the packet, now that the frame is complete; `None` and counted where it is no
-    /// good packet of at most `room` bytes.
-    pub fn end(&self, room: usize, is_ours: bool, stats: &mut FrameStats) -> Option<usize> {
-        let fault = match self.len.checked_sub(FCS_LEN) {
-            None => &mut stats.too_short,
-            Some(_) if self.crc.finish() != RESIDUE => &mut stats.bad_crc,
-            Some(_) if !is_ours => &mut stats.other_address,
-            Some(len) if len > room => &mut stats.too_large,
-            Some(len) => {
+    /// good packet of at most `room` bytes behind `head` other bytes.
+    pub fn end(
+        &self,
+        room: usize,
+        head: usize,
+        is_ours: bool,
+        stats: &mut FrameStats,
+    ) -> Option<usize> {
+        let fault = match self.len.checked_sub(head + FCS_LEN) {
+            // The shortest head for another address is two bytes.
+            None if is_ours || self.len < 2 + FCS_LEN => &mut stats.too_short,
+            _ if self.crc.finish() != RESIDUE => &mut stats.bad_crc,
+            Some(len) if is_ours && len <= room => {
                 count(&mut stats.frames);
                 return Some(len);
             }
+            Some(_) if is_ours => &mut stats.too_large,
+            _ => &mut stats.other_address,
         };
         count(fault);
         None

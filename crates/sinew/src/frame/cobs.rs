@@ -113,7 +113,7 @@ impl Decoder {
             count(&mut self.stats.bad_escape);
             None
         } else {
-            self.body.end(room, true, &mut self.stats)
+            self.body.end(room, 0, true, &mut self.stats)
         };
         self.block_left = 0;
         self.owes_zero = false;

@@ -11,6 +11,7 @@
 
 use super::body::FCS_LEN;
 use super::{Body, FrameStats, count};
+use crate::wire::copy;
 use crate::wire::crc32::Crc32;
 
 /// The address of calls, `R`.
@@ -27,7 +28,11 @@ const fn is_special(byte: u8) -> bool {
     byte == FLAG || byte == ESCAPE
 }
 
-/// Bytes that 64-bit targets look at together: a vector register on most.
+/// Whether this target has vectors, and a CRC by large tables: several short passes are best there. Elsewhere it
+/// is one pass, byte by byte.
+const IS_WIDE: bool = cfg!(target_pointer_width = "64");
+
+/// Bytes that are looked at together where that helps: a vector register on most targets.
 const BLOCK: usize = 16;
 
 #[inline]
@@ -38,24 +43,37 @@ fn has_special(block: &[u8; BLOCK]) -> bool {
         .fold(false, |found, &byte| found | is_special(byte))
 }
 
-/// How many bytes at the front need no escape.
-#[inline]
-fn plain_run(bytes: &[u8]) -> usize {
-    let mut plain = 0;
-    if cfg!(target_pointer_width = "64") {
-        for block in bytes.as_chunks::<BLOCK>().0 {
+/// Copies `from` to `to` up to the first byte that needs an escape, as far as both go, adds what it copied to the
+/// CRC and returns how many bytes that was.
+#[cfg_attr(not(target_pointer_width = "64"), inline(never))] // one copy, which keeps all in registers
+fn copy_plain(from: &[u8], to: &mut [u8], crc: &mut Crc32) -> usize {
+    if IS_WIDE {
+        let mut plain = 0;
+        for block in from.as_chunks::<BLOCK>().0 {
             if has_special(block) {
                 break;
             }
             plain += BLOCK;
         }
+        let rest = from.get(plain..).unwrap_or_default();
+        let rest = rest.iter().take_while(|&&byte| !is_special(byte));
+        let plain = (plain + rest.count()).min(to.len());
+        let from = from.get(..plain).unwrap_or_default();
+        *crc = crc.update(from);
+        copy(to, from);
+        return plain;
     }
-    let rest = bytes.get(plain..).unwrap_or_default();
-    plain
-        + rest
-            .iter()
-            .position(|&byte| is_special(byte))
-            .unwrap_or(rest.len())
+    let (mut register, mut len) = (*crc, 0);
+    for (to, &byte) in to.iter_mut().zip(from) {
+        if is_special(byte) {
+            break;
+        }
+        register = register.byte(byte);
+        *to = byte;
+        len += 1;
+    }
+    *crc = register;
+    len
 }
 
 /// What stands before the packet: address and control.
@@ -81,16 +99,12 @@ impl Head {
         }
     }
 
-    fn address(&self) -> &[u8] {
-        self.bytes
-            .get(..usize::from(self.address_len))
-            .unwrap_or_default()
+    fn all(&self) -> &[u8] {
+        self.bytes.get(..self.len()).unwrap_or_default()
     }
 
-    fn all(&self) -> &[u8] {
-        self.bytes
-            .get(..usize::from(self.address_len) + 1)
-            .unwrap_or_default()
+    fn len(&self) -> usize {
+        usize::from(self.address_len) + 1
     }
 }
 
@@ -127,23 +141,25 @@ pub fn put_frame(address: u64, packet: &[u8], put: &mut dyn FnMut(u8)) {
     put(FLAG);
     for part in [Head::new(address).all(), packet] {
         for &byte in part {
-            crc = crc.byte(byte);
-            put_escaped(byte, put);
+            crc = put_escaped(byte, crc, put);
         }
     }
     for byte in crc.finish().to_le_bytes() {
-        put_escaped(byte, put);
+        put_escaped(byte, crc, put);
     }
     put(FLAG);
 }
 
+/// Returns the CRC with this byte added.
 #[inline(never)] // one copy for head, packet and CRC
-fn put_escaped(mut byte: u8, put: &mut dyn FnMut(u8)) {
+fn put_escaped(byte: u8, crc: Crc32, put: &mut dyn FnMut(u8)) -> Crc32 {
+    let mut sent = byte;
     if is_special(byte) {
         put(ESCAPE);
-        byte ^= FLIP;
+        sent ^= FLIP;
     }
-    put(byte);
+    put(sent);
+    crc.byte(byte)
 }
 
 /// One frame, written in pieces: for a UART without a buffer for a whole frame.
@@ -164,6 +180,9 @@ fn put_escaped(mut byte: u8, put: &mut dyn FnMut(u8)) {
 pub struct Encoder<'a> {
     head: Head,
     packet: &'a [u8],
+    /// Over what has been written.
+    crc: Crc32,
+    /// Known once the packet has been written.
     fcs: [u8; FCS_LEN],
     part: Part,
     /// How much of the part has been written.
@@ -181,18 +200,13 @@ enum Part {
 }
 
 impl<'a> Encoder<'a> {
-    /// The frame of this packet; the CRC is computed here.
+    /// The frame of this packet.
     pub fn new(address: u64, packet: &'a [u8]) -> Encoder<'a> {
-        let head = Head::new(address);
-        let mut crc = Crc32::new();
-        for &byte in head.all() {
-            crc = crc.byte(byte);
-        }
-        let fcs = crc.update(packet).finish().to_le_bytes();
         Encoder {
-            head,
+            head: Head::new(address),
             packet,
-            fcs,
+            crc: Crc32::new(),
+            fcs: [0; FCS_LEN],
             part: Part::Open,
             at: 0,
         }
@@ -224,11 +238,14 @@ impl<'a> Encoder<'a> {
                 Part::Done => break,
             };
             let left = part.get(self.at..).unwrap_or_default();
-            let (used, len) = escape(left, free);
+            let (used, len) = escape(left, free, &mut self.crc);
             written += len;
             if used < left.len() {
                 self.at += used;
                 break;
+            }
+            if next == Part::Fcs {
+                self.fcs = self.crc.finish().to_le_bytes();
             }
             self.at = 0;
             self.part = next;
@@ -242,39 +259,30 @@ impl<'a> Encoder<'a> {
     }
 }
 
-/// Writes `from` escaped to `to`, as much as fits; returns how many bytes were read and written.
-fn escape(from: &[u8], to: &mut [u8]) -> (usize, usize) {
+/// Writes `from` escaped to `to`, as much as fits; returns how many bytes were read and written. What was
+/// read is added to the CRC.
+fn escape(from: &[u8], to: &mut [u8], crc: &mut Crc32) -> (usize, usize) {
     let (mut read, mut written) = (0, 0);
-    for chunk in from.chunks(BLOCK) {
-        if cfg!(target_pointer_width = "64")
-            && let Some(block) = chunk.first_chunk::<BLOCK>()
-            && let Some(free) = to
-                .get_mut(written..)
-                .and_then(|to| to.first_chunk_mut::<BLOCK>())
-            && !has_special(block)
-        {
-            *free = *block;
-            read += BLOCK;
-            written += BLOCK;
-            continue;
+    loop {
+        let left = from.get(read..).unwrap_or_default();
+        let free = to.get_mut(written..).unwrap_or_default();
+        let plain = copy_plain(left, free, crc);
+        read += plain;
+        written += plain;
+        let (Some(&byte), Some(pair)) = (
+            left.get(plain),
+            free.get_mut(plain..)
+                .and_then(|free| free.first_chunk_mut()),
+        ) else {
+            break;
+        };
+        if !is_special(byte) {
+            break; // `to` is full
         }
-        for &byte in chunk {
-            if !is_special(byte) {
-                let Some(first) = to.get_mut(written) else {
-                    return (read, written);
-                };
-                *first = byte;
-                written += 1;
-            } else {
-                let pair = to.get_mut(written..).and_then(|to| to.first_chunk_mut());
-                let Some(pair) = pair else {
-                    return (read, written);
-                };
-                *pair = [ESCAPE, byte ^ FLIP];
-                written += 2;
-            }
-            read += 1;
-        }
+        *pair = [ESCAPE, byte ^ FLIP];
+        *crc = crc.byte(byte);
+        read += 1;
+        written += 2;
     }
     (read, written)
 }
@@ -287,14 +295,13 @@ fn escape(from: &[u8], to: &mut [u8]) -> (usize, usize) {
 pub struct Decoder {
     head: Head,
     state: State,
-    /// How many bytes of the head have arrived, the control byte included.
-    head_len: u8,
     is_ours: bool,
+    /// The frame from its head on.
     body: Body,
     stats: FrameStats,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     /// Outside of a frame: everything up to the next flag is dropped.
     Hunt,
@@ -310,7 +317,6 @@ impl Decoder {
         Decoder {
             head: Head::new(address),
             state: State::Hunt,
-            head_len: 0,
             is_ours: true,
             body: Body::new(),
             stats: FrameStats::ZERO,
@@ -324,21 +330,20 @@ impl Decoder {
 
     /// As [`super::Decoder::decode`]; a frame larger than `place` is counted and dropped.
     pub fn decode<'p>(&mut self, place: &'p mut [u8], input: &mut &[u8]) -> Option<&'p [u8]> {
-        while let Some((&first, rest)) = input.split_first() {
-            let flipped = [first ^ FLIP];
-            let mut run: &[u8] = &[];
-            let mut rest = rest;
-            match (self.state, first) {
+        loop {
+            if self.state == State::Frame {
+                self.run(place, input);
+            }
+            let (&byte, rest) = input.split_first()?;
+            *input = rest;
+            match (self.state, byte) {
                 (State::Frame, FLAG) => {
-                    *input = rest;
                     if let Some(len) = self.end(place.len()) {
                         return place.get(..len);
                     }
                 }
                 (State::Frame, ESCAPE) => self.state = State::Escape,
-                (State::Frame, _) => {
-                    (run, rest) = input.split_at_checked(plain_run(input)).unwrap_or_default();
-                }
+                (State::Frame, _) => self.push(place, byte),
                 (State::Escape, FLAG) => {
                     count(&mut self.stats.bad_escape);
                     self.begin();
@@ -349,50 +354,63 @@ impl Decoder {
                 }
                 (State::Escape, _) => {
                     self.state = State::Frame;
-                    run = &flipped;
+                    self.push(place, byte ^ FLIP);
                 }
                 (State::Hunt, FLAG) => self.begin(),
                 (State::Hunt, _) => count(&mut self.stats.noise_bytes),
             }
-            *input = rest;
-            self.push(place, run);
         }
-        None
     }
 
     fn begin(&mut self) {
         self.state = State::Frame;
-        self.head_len = 0;
         self.is_ours = true;
         self.body = Body::new();
     }
 
-    /// Takes unescaped bytes of the frame in.
+    /// Takes the bytes behind the head in, up to one that is special: the short way for most. What it leaves,
+    /// [`Decoder::push`] takes.
     #[inline]
-    fn push(&mut self, place: &mut [u8], mut bytes: &[u8]) {
-        self.body.crc = self.body.crc.update(bytes);
-        while self.is_ours && self.head_len <= self.head.address_len {
-            let Some((&byte, rest)) = bytes.split_first() else {
-                return;
-            };
-            bytes = rest;
-            let own = self.head.address().get(usize::from(self.head_len));
-            self.is_ours = own.is_none_or(|&own| own == byte);
-            self.head_len += 1;
+    fn run(&mut self, place: &mut [u8], input: &mut &[u8]) {
+        let Some(at) = self.body.len.checked_sub(self.head.len()) else {
+            return;
+        };
+        let place = if self.is_ours { place } else { &mut [] };
+        let place = place.get_mut(at..).unwrap_or_default();
+        let len = copy_plain(input, place, &mut self.body.crc);
+        self.body.len = self.body.len.saturating_add(len);
+        *input = input.get(len..).unwrap_or_default();
+    }
+
+    /// Takes one unescaped byte of the frame in.
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))] // one copy where flash is short
+    fn push(&mut self, place: &mut [u8], byte: u8) {
+        self.body.crc = self.body.crc.byte(byte);
+        let at = self.body.len;
+        self.body.len = at.saturating_add(1);
+        match at.checked_sub(self.head.len()) {
+            // The control byte may be any.
+            None if at < usize::from(self.head.address_len) => {
+                self.is_ours &= self.head.bytes.get(at) == Some(&byte);
+            }
+            None => {}
+            Some(at) => {
+                if self.is_ours
+                    && let Some(place) = place.get_mut(at)
+                {
+                    *place = byte;
+                }
+            }
         }
-        self.body
-            .store(if self.is_ours { place } else { &mut [] }, bytes);
     }
 
     /// The length of the packet that the flag completes, and the start of the next frame.
     fn end(&mut self, room: usize) -> Option<usize> {
-        let len = if self.head_len == 0 {
-            None // a repeated flag
-        } else if self.body.len.saturating_add(usize::from(self.head_len)) < 2 + FCS_LEN {
-            count(&mut self.stats.too_short);
-            None
-        } else {
-            self.body.end(room, self.is_ours, &mut self.stats)
+        let len = match self.body.len {
+            0 => None, // a repeated flag
+            _ => self
+                .body
+                .end(room, self.head.len(), self.is_ours, &mut self.stats),
         };
         self.begin();
         len
