@@ -16,6 +16,11 @@ impl CacheService {
     pub const fn new() -> Self {
         CacheService { value: 0 }
     }
+
+    /// A service that remembers this value.
+    pub const fn with(value: i32) -> Self {
+        CacheService { value }
+    }
 }
 
 impl Cache for CacheService {

@@ -21,6 +21,8 @@ pub fn encode<T: MessageEncode>(message: &T, out: &mut [u8]) -> Option<usize> {
 }
 
 /// [`Decode::decode`](super::Decode::decode) of a generated message.
+// One copy for messages that are alike, where flash is short.
+#[cfg_attr(target_pointer_width = "32", inline(never))]
 pub fn decode<T: MessageDecode + Default>(bytes: &[u8]) -> Option<T> {
     let mut message = T::default();
     message.decode_from_bytes(bytes).ok()?;

@@ -215,6 +215,7 @@ pub fn encode<T: Encode + ?Sized>(
 }
 
 /// Writes a packet without payload.
+#[cfg_attr(target_pointer_width = "32", inline(never))] // one copy where flash is short
 pub fn encode_empty(
     place: &mut [u8],
     packet_type: PacketType,

@@ -292,6 +292,7 @@ impl<const CALLS: usize> Client<CALLS> {
         (entry.open && entry.order == call.order).then_some(entry)
     }
 
+    #[cfg_attr(target_pointer_width = "32", inline(never))] // one copy where flash is short
     fn close(&mut self, index: usize) {
         if let Some(entry) = self.entries.get_mut(index).filter(|entry| entry.open) {
             entry.open = false;

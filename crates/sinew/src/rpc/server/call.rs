@@ -350,7 +350,7 @@ impl Deferring for Call<'_> {
             return Err(Status::FAILED_PRECONDITION);
         }
         entry.taken = true;
-        Ok((index, entry.generation))
+        Ok((index, entry.generation()))
     }
 
     fn build_parts(

@@ -396,7 +396,10 @@ impl<const CALLS: usize> Server<CALLS> {
             .all(|(entry, slot)| {
                 entry.link != link
                     || !entry.taken
-                    || !matches!(slot.progress(entry.generation), slot::Progress::Working(_))
+                    || !matches!(
+                        slot.progress(entry.generation()),
+                        slot::Progress::Working(_)
+                    )
             })
     }
 
@@ -425,7 +428,7 @@ impl<const CALLS: usize> Server<CALLS> {
             self.slots.get(index)?,
             port,
             route,
-            entry.generation,
+            entry.generation(),
         ))
     }
 }
@@ -453,7 +456,7 @@ fn follow_up<S: Service>(step: &mut Call<'_>, packet: &Packet<'_>, services: &mu
     else {
         return without_call(step, packet.packet_type, services);
     };
-    let route = entry.route;
+    let call_id = entry.route.call_id;
     match packet.packet_type {
         PacketType::CLIENT_STREAM if !entry.kind.client_streams() => {
             count(&mut step.stats.unexpected_item);
@@ -464,13 +467,13 @@ fn follow_up<S: Service>(step: &mut Call<'_>, packet: &Packet<'_>, services: &mu
             step.write_empty(PacketType::SERVER_ERROR, Status::FAILED_PRECONDITION);
         }
         PacketType::CLIENT_STREAM => {
-            step.route = route;
+            step.route.call_id = call_id;
             services.handle(step, Input::Item(packet.payload));
         }
         PacketType::CLIENT_REQUEST_COMPLETION => {
             if entry.kind.client_streams() && !entry.ended {
                 entry.ended = true;
-                step.route = route;
+                step.route.call_id = call_id;
                 services.handle(step, Input::End);
             }
         }
@@ -510,6 +513,7 @@ fn unknown_method(step: &mut Call<'_>) {
 }
 
 /// Closes the step's call and tells its service; nothing is sent.
+#[cfg_attr(target_pointer_width = "32", inline(never))] // one copy where flash is short
 fn close<S: Service>(step: &mut Call<'_>, services: &mut S, status: Status) {
     if let Some(index) = step.entry {
         step.table.close(index);

@@ -22,7 +22,8 @@ pub(super) struct Entry {
     pub(super) open: bool,
     /// A responder or writer exists or existed for this generation.
     pub(super) taken: bool,
-    pub(super) generation: u32,
+    /// The high bits of what [`Entry::generation`] gives; the others are 0.
+    generation: u8,
     /// Newer calls have higher numbers.
     pub(super) order: u32,
     /// The last sign of life from either side.
@@ -51,12 +52,17 @@ impl Entry {
         seen: 0,
     };
 
+    /// As [`Slot::open`] gave it.
+    pub(super) fn generation(&self) -> u32 {
+        u32::from(self.generation) << 24
+    }
+
     /// What its responder has done; as if it had sent nothing where there is none.
     // Here and below: one copy on small cores, where flash is short.
     #[cfg_attr(target_pointer_width = "32", inline(never))]
     fn progress(&self, slot: &Slot) -> Progress {
         if self.taken {
-            slot.progress(self.generation)
+            slot.progress(self.generation())
         } else {
             Progress::Working(self.seen)
         }
@@ -125,37 +131,34 @@ impl Table<'_> {
         Some((self.book.entries.get_mut(index)?, self.slots.get(index)?))
     }
 
-    /// Frees the entries whose responder has finished.
-    #[cfg_attr(target_pointer_width = "32", inline(never))]
-    fn settle(&mut self) {
-        for index in 0..self.book.entries.len() {
-            if let Some((entry, slot)) = self.at(index)
-                && entry.open
-                && entry.progress(slot) == Progress::Finished
-            {
-                self.close(index);
-            }
-        }
-    }
-
-    /// The open call of this key; an open id, on either side, matches any call of the method (wire
-    /// reference, section Call ids). The same id goes before an open one, then the newest, so that
-    /// an unrequested stream takes no packet from a call that was requested.
+    /// The open call of this key; calls whose responder has finished are closed on the way. An open id, on
+    /// either side, matches any call of the method (wire reference, section Call ids). The same id goes before
+    /// an open one, then the newest, so that an unrequested stream takes no packet from a call that was
+    /// requested.
     #[cfg_attr(target_pointer_width = "32", inline(never))]
     pub(super) fn find(&mut self, link: LinkId, route: &Route) -> Option<usize> {
         if self.book.live == 0 {
             return None;
         }
-        self.settle();
         let mut found = None;
-        let mut best = 0;
-        for (index, entry) in self.book.entries.iter().enumerate() {
-            if !entry.open || entry.link != link || !entry.route.same_method(route) {
+        let mut best = (false, 0);
+        for index in 0..self.book.entries.len() {
+            let Some((entry, slot)) = self.at(index) else {
+                break;
+            };
+            if !entry.open {
+                continue;
+            }
+            if entry.progress(slot) == Progress::Finished {
+                self.close(index);
+                continue;
+            }
+            if entry.link != link || !entry.route.same_method(route) {
                 continue;
             }
             let same_id = entry.route.call_id == route.call_id;
             let matches = same_id || is_open_id(entry.route.call_id) || is_open_id(route.call_id);
-            let rank = u64::from(same_id) << 32 | u64::from(entry.order);
+            let rank = (same_id, entry.order);
             if matches && rank >= best {
                 (found, best) = (Some(index), rank);
             }
@@ -193,7 +196,7 @@ impl Table<'_> {
             ended: false,
             open: true,
             taken: false,
-            generation,
+            generation: (generation >> 24) as u8,
             order,
             heard: now,
             seen: generation,
