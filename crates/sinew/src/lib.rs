@@ -39,6 +39,7 @@ macro_rules! include_proto {
 pub mod frame;
 pub mod link;
 pub mod pubsub;
+#[cfg(not(target_arch = "avr"))] // its slots are words of 32 bits, written at once
 pub mod rpc;
 pub mod time;
 pub mod wire;

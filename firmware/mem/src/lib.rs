@@ -8,6 +8,8 @@
 #![no_std]
 #![no_builtins]
 
+use core::ffi::c_int;
+
 type Word = u32;
 const WORD: usize = size_of::<Word>();
 
@@ -75,7 +77,7 @@ unsafe extern "C" fn memmove(to: *mut u8, from: *const u8, len: usize) -> *mut u
 /// As C's `memset`.
 #[unsafe(no_mangle)]
 #[inline(never)]
-unsafe extern "C" fn memset(to: *mut u8, byte: i32, len: usize) -> *mut u8 {
+unsafe extern "C" fn memset(to: *mut u8, byte: c_int, len: usize) -> *mut u8 {
     let word = Word::from(byte as u8) * 0x0101_0101;
     let mut at = 0;
     // SAFETY: the caller gives `len` valid bytes, and `at` stays within them. On RISC-V they are aligned
@@ -98,12 +100,12 @@ unsafe extern "C" fn memset(to: *mut u8, byte: i32, len: usize) -> *mut u8 {
 /// # Safety
 /// As C's `memcmp`.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn memcmp(a: *const u8, b: *const u8, len: usize) -> i32 {
+unsafe extern "C" fn memcmp(a: *const u8, b: *const u8, len: usize) -> c_int {
     for at in 0..len {
         // SAFETY: `at` is below `len`, and both sides have `len` valid bytes.
         let (a, b) = unsafe { (a.add(at).read(), b.add(at).read()) };
         if a != b {
-            return i32::from(a) - i32::from(b);
+            return c_int::from(a) - c_int::from(b);
         }
     }
     0
@@ -139,7 +141,7 @@ mod aeabi {
             /// # Safety
             /// As C's `memset`, with the arguments of the Arm EABI.
             #[unsafe(no_mangle)]
-            unsafe extern "aapcs" fn $set(to: *mut u8, len: usize, byte: i32) {
+            unsafe extern "aapcs" fn $set(to: *mut u8, len: usize, byte: c_int) {
                 // SAFETY: as the caller's.
                 unsafe { memset(to, byte, len) };
             }

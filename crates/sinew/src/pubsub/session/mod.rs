@@ -90,6 +90,11 @@ pub struct Config {
 
 impl Config {
     const DEFAULT_LEASE: u32 = 10_000;
+    /// All that there can be on cores of 16 bits.
+    const LARGEST: usize = match 1usize.checked_shl(30) {
+        Some(largest) => largest,
+        None => usize::MAX,
+    };
 
     const fn new(zid: Zid, whatami: WhatAmI) -> Config {
         Config {
@@ -98,7 +103,7 @@ impl Config {
             lease_ms: Config::DEFAULT_LEASE,
             batching: Duration::ZERO,
             batch_size: u16::MAX,
-            largest: 1 << 30,
+            largest: Config::LARGEST,
             patience: 10_000_000,
             resend: 0,
             seed: 0,
