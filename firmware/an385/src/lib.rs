@@ -6,6 +6,9 @@
 //! | `direct` | no queue: answers and streams are escaped straight into the UART |
 //! | `queued` | the block queue between the engine and the UART |
 //! | `shared` | a domain link to a Linux process, with doorbells by UART1 |
+//! | `rpc_server` | a service with two methods, with all memory in statics |
+//! | `rpc_server_128` | the same with small buffers |
+//! | `rpc_client` | the same, and a client on the same link |
 //! | `zenoh_pub` | a node of Zenoh over the UART that publishes, and nothing else |
 //! | `zenoh_pubsub` | one that publishes and subscribes |
 //! | `zenoh_all` | one that publishes, subscribes, asks and answers |
@@ -16,6 +19,7 @@
 //! | `channel` | echoes messages of a domain channel: for the flash that a channel takes |
 //! | `link` | `channel` without messages: only a link that opens and finds its peer |
 //! | `blank` | `link` without a link: what both are compared with |
+//! | `blank_uart` | `zenoh_pub` without Zenoh: what the nodes are compared with |
 //!
 //! One context: the main loop polls, and interrupts only wake it. In `shared` the doorbell's handler
 //! also looks at the link.
@@ -30,8 +34,10 @@ pub mod agreed;
 #[allow(unsafe_code)]
 pub mod board;
 pub mod count;
+pub mod line;
 #[allow(unsafe_code)]
 pub mod lock;
+pub mod rpc;
 #[allow(unsafe_code)]
 pub mod shared;
 pub mod uart;

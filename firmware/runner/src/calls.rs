@@ -6,9 +6,13 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use sinew::frame::hdlc::{self, Decoder, RPC_ADDRESS};
-use sinew::rpc::{Client, ClientCall, Encode, MethodId, MethodKind, Received, Status, id};
+use sinew::rpc::packet::Packet;
+use sinew::rpc::{
+    Channels, Client, ClientCall, Encode, MethodId, MethodKind, Received, Server, Slot, Status,
+    Via, id,
+};
 use sinew::time::Instant;
-use sinew_demo::{cache, exercise};
+use sinew_demo::{CacheService, cache, exercise};
 
 use crate::Result;
 use crate::shared::Side;
@@ -58,6 +62,17 @@ struct Uart<'u> {
     decoder: Decoder,
     place: [u8; 256],
     input: Vec<u8>,
+}
+
+impl<'u> Uart<'u> {
+    fn new(uart: &'u UnixStream) -> Uart<'u> {
+        Uart {
+            uart,
+            decoder: Decoder::new(RPC_ADDRESS),
+            place: [0; 256],
+            input: Vec::new(),
+        }
+    }
 }
 
 impl Carrier for Uart<'_> {
@@ -190,24 +205,114 @@ fn num(n: u32) -> Vec<u8> {
     if n == 0 { Vec::new() } else { bytes }
 }
 
-/// Runs all of them, those of demo.Cache where the image serves it, and returns how many calls were
-/// made.
-pub fn through_uart(uart: &UnixStream, has_cache: bool) -> Result<u32> {
-    let mut host = Host::new(Uart {
-        uart,
-        decoder: Decoder::new(RPC_ADDRESS),
-        place: [0; 256],
-        input: Vec::new(),
-    });
+/// What an image serves.
+#[derive(Clone, Copy)]
+pub struct Services {
+    kinds: bool,
+    cache: bool,
+}
+
+impl Services {
+    pub const KINDS: Services = Services {
+        kinds: true,
+        cache: false,
+    };
+    pub const CACHE: Services = Services {
+        kinds: false,
+        cache: true,
+    };
+    pub const BOTH: Services = Services {
+        kinds: true,
+        cache: true,
+    };
+}
+
+/// Calls all methods of the services, with garbage in between, and returns how many calls were made.
+pub fn through_uart(uart: &UnixStream, services: Services) -> Result<u32> {
+    let mut host = Host::new(Uart::new(uart));
     let mut calls = 0;
     for garbage in garbage() {
         host.carrier.uart.write_all(&garbage)?;
-        calls += each_kind(&mut host)?;
-        if has_cache {
+        if services.kinds {
+            calls += each_kind(&mut host)?;
+        }
+        if services.cache {
             calls += cache(&mut host)?;
         }
     }
-    Ok(calls + many(&mut host)?)
+    if services.kinds {
+        calls += many(&mut host)?;
+    }
+    Ok(calls)
+}
+
+/// Calls `demo.Cache` of an image that calls it here, and returns how many calls were made by both sides. What
+/// this side has is what the other then has.
+pub fn both_ways(uart: &UnixStream) -> Result<u32> {
+    let mut host = Host::new(Serving {
+        carrier: Uart::new(uart),
+        server: Server::new(&SLOTS),
+        services: cache::Serve(CacheService::with(HERE)),
+        served: 0,
+    });
+    let mut calls = 0;
+    while host.carrier.served < 20 {
+        let served = host.carrier.served;
+        let call = host.start(GET_VALUE, &[][..])?;
+        let (id, reply) = host.next()?;
+        // It had 0 before it was answered the first time.
+        let is_right = matches!(&reply, Reply::Completed(Status::OK, bytes)
+            if *bytes == num(HERE as u32) || (served == 0 && bytes.is_empty()));
+        if id != call.call_id() || !is_right {
+            return Err(format!("the image has {reply:?}, not {HERE}").into());
+        }
+        calls += 1;
+    }
+    Ok(calls + host.carrier.served)
+}
+
+/// The value that this side has.
+const HERE: i32 = 4711;
+
+static SLOTS: [Slot; 1] = [const { Slot::new() }; 1];
+
+/// A carrier that serves what the other side calls.
+struct Serving<C> {
+    carrier: C,
+    server: Server<1>,
+    services: cache::Serve<CacheService>,
+    served: u32,
+}
+
+impl<C: Carrier> Carrier for Serving<C> {
+    fn send(&mut self, packet: &[u8]) -> Result<()> {
+        self.carrier.send(packet)
+    }
+
+    fn receive(&mut self) -> Result<Vec<u8>> {
+        let via = Via {
+            link: 0,
+            channels: Channels::Any,
+            port: None,
+            bulk: None,
+        };
+        loop {
+            let packet = self.carrier.receive()?;
+            match Packet::decode(&packet) {
+                Ok(request) if request.packet_type.is_for_server() => {
+                    let (mut place, services) = ([0; 256], &mut self.services);
+                    let server = &mut self.server;
+                    let len =
+                        server.handle_packet(&request, &via, &mut place, services, Instant::START);
+                    if len > 0 {
+                        self.carrier.send(place.get(..len).unwrap_or_default())?;
+                        self.served += 1;
+                    }
+                }
+                _ => return Ok(packet),
+            }
+        }
+    }
 }
 
 /// The same through memory, where there is no garbage between packets.

@@ -44,8 +44,8 @@ pub struct Emulator {
 
 impl Emulator {
     /// Starts the image.
-    pub fn start(image: &Image) -> Result<Emulator> {
-        Emulator::start_with(AN385, image, true, &["-M", "mps2-an385"])
+    pub fn start(machine: Machine, image: &Image) -> Result<Emulator> {
+        Emulator::start_with(machine, image, true, &[])
     }
 
     /// Starts the image with the same time for each instruction.
@@ -61,7 +61,7 @@ impl Emulator {
         let chardev = format!("socket,id=bell,server=on,wait=off,path={bell}");
         let sharing = [
             ["-object", &object],
-            ["-M", "mps2-an385,memory-backend=shm"],
+            ["-machine", "memory-backend=shm"],
             ["-chardev", &chardev],
             ["-serial", "null"],
             ["-serial", "chardev:bell"],
@@ -88,6 +88,7 @@ impl Emulator {
         let mut command = Command::new("timeout");
         command
             .args(["-k", "1", LIMIT_S, machine.qemu, "-display", "none"])
+            .args(["-M", machine.name])
             .args(machine.arguments)
             .args(arguments)
             .args(["-monitor", &format!("unix:{}", monitor.display())])

@@ -13,6 +13,8 @@ pub struct Machine {
     /// The emulator's program, and the package that has it.
     pub qemu: &'static str,
     pub apt: &'static str,
+    /// Its name there.
+    pub name: &'static str,
     /// What the program is always given.
     pub arguments: &'static [&'static str],
     /// With which its counter goes with the instructions.
@@ -27,15 +29,46 @@ pub const AN385: Machine = Machine {
     images: &["--bins"],
     qemu: "qemu-system-arm",
     apt: "qemu-system-arm",
+    name: "mps2-an385",
     arguments: &["-semihosting-config", "enable=on,target=native"],
-    counting: &["-M", "mps2-an385", "-icount", "shift=6,sleep=off"],
+    counting: &["-icount", "shift=6,sleep=off"],
+};
+
+/// A Cortex-M4, otherwise the same: what counts calls there.
+pub const AN386: Machine = Machine {
+    target: "thumbv7em-none-eabi",
+    images: &["--bin=count"],
+    name: "mps2-an386",
+    ..AN385
+};
+
+/// And the images that serve calls with all memory in statics.
+pub const RPC: Machine = Machine {
+    profile: "node",
+    images: &["--bin=rpc_*"],
+    ..AN386
+};
+
+/// A Cortex-M0, of which only sizes are read.
+pub const M0: Machine = Machine {
+    target: "thumbv6m-none-eabi",
+    images: &["--bin=rpc_*", "--bin=zenoh_*"],
+    ..RPC
 };
 
 /// The same, with the images that are nodes of Zenoh, and the one that counts for them.
 pub const NODE: Machine = Machine {
     profile: "node",
-    images: &["--bin=zenoh_*", "--bin=puts"],
+    images: &["--bin=zenoh_*", "--bin=blank_uart", "--bin=puts"],
     ..AN385
+};
+
+/// A core of 8 bits, of which only the size is read: nothing starts the image.
+pub const AVR: Machine = Machine {
+    target: "avr-none",
+    package: "avr",
+    images: &["--bins"],
+    ..RPC
 };
 
 /// A RISC-V core of 32 bits.
@@ -46,6 +79,7 @@ pub const VIRT: Machine = Machine {
     images: &["--bins"],
     qemu: "qemu-system-riscv32",
     apt: "qemu-system-misc",
+    name: "virt",
     arguments: &["-bios", "none", "-m", "16M"],
-    counting: &["-M", "virt", "-icount", "shift=0,sleep=off"],
+    counting: &["-icount", "shift=0,sleep=off"],
 };

@@ -12,6 +12,7 @@ mod emulator;
 mod image;
 mod machine;
 mod restarts;
+mod rpc;
 mod shared;
 mod zenoh;
 
@@ -21,20 +22,21 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use budget::Figures;
+use calls::Services;
 use emulator::Emulator;
 use image::Image;
-use machine::{AN385, Machine, NODE, VIRT};
+use machine::{AN385, AN386, AVR, M0, Machine, NODE, RPC, VIRT};
 
 /// Whatever goes wrong, said in words.
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 /// The images that serve calls through the UART.
-const SERVING: [&str; 2] = ["direct", "queued"];
+const SERVING: [(&str, Services); 2] = [("direct", Services::KINDS), ("queued", Services::BOTH)];
 
 /// The images that count instructions, and their names in budgets.toml.
 const COUNTING: [(Machine, &str, &str); 5] = [
     (NODE, "puts", "puts"),
-    (AN385, "count", "count"),
+    (AN386, "count", "count"),
     (AN385, "messages", "messages"),
     (AN385, "calls", "calls"),
     (VIRT, "calls", "calls-rv"),
@@ -77,33 +79,44 @@ fn main() -> ExitCode {
 
 /// Measures everything.
 fn run() -> Result<Figures> {
-    for machine in [AN385, NODE, VIRT] {
+    for machine in [AN385, AN386, NODE, RPC, M0, AVR, VIRT] {
         emulator::check(machine)?;
         image::build(machine)?;
     }
     let mut figures = Figures::new();
-    for name in SERVING {
+    for (name, services) in SERVING {
         let image = Image::read(AN385, name)?;
         image.check_no_panic()?;
-        let mut board = Emulator::start(&image)?;
-        let calls = calls::through_uart(board.uart()?, name == "queued")
+        let mut board = Emulator::start(AN385, &image)?;
+        let calls = calls::through_uart(board.uart()?, services)
             .map_err(|error| format!("{name}: {error}"))?;
         println!("{name}: {calls} calls answered as they must be");
         figures.add(name, "flash", image.flash);
         figures.add(name, "ram_static", image.ram);
         figures.add(name, "stack", board.stack_used(&image)?);
     }
+    rpc::run(&mut figures)?;
     serve_shared(&mut figures)?;
     for (name, check) in zenoh::IMAGES {
         let image = Image::read(NODE, name)?;
         image.check_no_panic()?;
-        let mut board = Emulator::start(&image)?;
+        let mut board = Emulator::start(NODE, &image)?;
         let right = check(&board).map_err(|error| format!("{name}: {error}"))?;
         println!("{name}: {right} samples, queries and replies arrived as they must");
         figures.add(name, "flash", image.flash);
+        let without = Image::read(NODE, "blank_uart")?;
+        figures.add(
+            name,
+            "flash_of_node",
+            image.flash.saturating_sub(without.flash),
+        );
+        figures.add(name, "flash_m0", Image::read(M0, name)?.flash);
         figures.add(name, "ram_static", image.ram);
         figures.add(name, "stack", board.stack_used(&image)?);
     }
+    let image = Image::read(AVR, "zenoh_pub.elf")?;
+    image.check_no_panic()?;
+    figures.add("zenoh_pub", "flash_avr", image.flash);
     restarts::run(&Image::read(AN385, "channel")?, restarts())?;
     for (machine, image, name) in COUNTING {
         count(machine, image, name, &mut figures)?;

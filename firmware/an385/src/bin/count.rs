@@ -22,6 +22,10 @@ const SHORT: Range<u32> = 0..126;
 /// Calls with call ids and numbers of two bytes.
 const LONG: Range<u32> = 200..1200;
 
+/// Packets that are framed: the difference is what 256 bytes take.
+const SMALL: usize = 28;
+const LARGE: usize = SMALL + 256;
+
 static SLOTS: [Slot; 4] = [const { Slot::new() }; 4];
 static VIA: Via = Via {
     link: 0,
@@ -96,13 +100,18 @@ fn response(event: Option<Event<'_>>) -> Option<u32> {
     }
 }
 
-/// Prints instructions per run of `f`, the loop around it included.
-fn measure(name: &str, runs: Range<u32>, mut f: impl FnMut(u32) -> bool) {
+/// Instructions per run of `f`, the loop around it included.
+fn per_run(runs: Range<u32>, mut f: impl FnMut(u32) -> bool) -> u32 {
     let mut meter = Meter::new();
     if meter.runs(runs, |n| f(n).then_some(())).is_none() {
         sinew_rt::exit(3);
     }
-    print("", name, meter.per_run());
+    meter.per_run()
+}
+
+/// Prints them.
+fn measure(name: &str, runs: Range<u32>, f: impl FnMut(u32) -> bool) {
+    print("", name, per_run(runs, f));
 }
 
 #[unsafe(no_mangle)]
@@ -135,17 +144,30 @@ extern "C" fn main() -> ! {
         both.call_queued(n, &mut client, &mut server) == Some(2 * n)
     });
 
-    let mut frame = [0; 2 * MTU];
-    let packet = [0x42; 28];
-    let mut len = 0;
-    measure("hdlc_encode", SHORT, |_| {
-        len = hdlc::encode(RPC_ADDRESS, black_box(&packet), &mut frame).unwrap_or(0);
-        len == 36
-    });
-    let mut decoder = Decoder::new(RPC_ADDRESS);
-    measure("hdlc_decode", SHORT, |_| {
-        let mut input = frame.get(..len).unwrap_or_default();
-        decoder.decode(&mut there, black_box(&mut input)).is_some()
-    });
+    let mut frame = [0; 2 * LARGE];
+    let packet = [0x42; LARGE];
+    let (mut small_encode, mut small_decode) = (0, 0);
+    for size in [SMALL, LARGE] {
+        let packet = packet.get(..size).unwrap_or_default();
+        let mut len = 0;
+        let encode = per_run(SHORT, |_| {
+            len = hdlc::encode(RPC_ADDRESS, black_box(packet), &mut frame).unwrap_or(0);
+            len == size + 8
+        });
+        let mut decoder = Decoder::new(RPC_ADDRESS);
+        let mut place = [0; LARGE + 4]; // and the CRC, which is taken for packet until the frame ends
+        let decode = per_run(SHORT, |_| {
+            let mut input = frame.get(..len).unwrap_or_default();
+            decoder.decode(&mut place, black_box(&mut input)).is_some()
+        });
+        if size == SMALL {
+            print("", "hdlc_encode", encode);
+            print("", "hdlc_decode", decode);
+            (small_encode, small_decode) = (encode, decode);
+        } else {
+            print("", "hdlc_encode_256", encode.wrapping_sub(small_encode));
+            print("", "hdlc_decode_256", decode.wrapping_sub(small_decode));
+        }
+    }
     sinew_rt::exit(0)
 }
