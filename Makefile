@@ -48,12 +48,14 @@ test-rust: ## unit, property, table, simulation, system and interop tests
 	@./setup test
 	cargo test -q --workspace --all-features --no-fail-fast
 
-test-32bit: ## the shared layout on a 32-bit machine, and links of 32-bit with 64-bit processes
+test-32bit: ## the shared layout and frames on a 32-bit machine, and links of 32-bit with 64-bit processes
 	@./setup test
 	@if [ "$$(uname -m)" = x86_64 ]; then \
 		cargo test -q --target i686-unknown-linux-gnu -p sinew-shm --features linux \
 			--test golden --test linux --test messages --test memory --test waiting \
 			--test hostile_messages --test secrets; \
+		cargo test -q --target i686-unknown-linux-gnu -p sinew \
+			--test hdlc_vectors --test frame_properties; \
 		program() { cargo test -q -p sinew-shm --features linux --test $$1 --no-run \
 			--message-format=json "$${@:2}" | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p'; }; \
 		for loops in linux_loops linux_slots; do \

@@ -55,7 +55,7 @@ pub fn build(
 }
 
 impl Image {
-    /// Reads the image of this name.
+    /// Reads the image of this name; fails where it contains code that can panic.
     pub fn read(machine: Machine, name: &str) -> Result<Image> {
         let path = workspace()
             .join("target")
@@ -87,14 +87,16 @@ impl Image {
             .filter_map(|symbol| symbol.name().ok())
             .map(str::to_owned)
             .collect();
-        Ok(Image {
+        let image = Image {
             name: name.to_owned(),
             path,
             flash,
             ram,
             stack_top,
             symbols,
-        })
+        };
+        image.check_no_panic()?;
+        Ok(image)
     }
 
     /// Fails where the image contains code that can panic. (The linker refuses it as well: this

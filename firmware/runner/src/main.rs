@@ -86,7 +86,6 @@ fn run() -> Result<Figures> {
     let mut figures = Figures::new();
     for (name, services) in SERVING {
         let image = Image::read(AN385, name)?;
-        image.check_no_panic()?;
         let mut board = Emulator::start(AN385, &image)?;
         let calls = calls::through_uart(board.uart()?, services)
             .map_err(|error| format!("{name}: {error}"))?;
@@ -99,7 +98,6 @@ fn run() -> Result<Figures> {
     serve_shared(&mut figures)?;
     for (name, check) in zenoh::IMAGES {
         let image = Image::read(NODE, name)?;
-        image.check_no_panic()?;
         let mut board = Emulator::start(NODE, &image)?;
         let right = check(&board).map_err(|error| format!("{name}: {error}"))?;
         println!("{name}: {right} samples, queries and replies arrived as they must");
@@ -115,7 +113,6 @@ fn run() -> Result<Figures> {
         figures.add(name, "stack", board.stack_used(&image)?);
     }
     let image = Image::read(AVR, "zenoh_pub.elf")?;
-    image.check_no_panic()?;
     figures.add("zenoh_pub", "flash_avr", image.flash);
     restarts::run(&Image::read(AN385, "channel")?, restarts())?;
     for (machine, image, name) in COUNTING {
@@ -123,7 +120,6 @@ fn run() -> Result<Figures> {
     }
     for (with, without) in DIFFERENCES {
         let (with, without) = (Image::read(AN385, with)?, Image::read(AN385, without)?);
-        with.check_no_panic()?;
         figures.add(
             &with.name,
             "flash",
@@ -136,7 +132,6 @@ fn run() -> Result<Figures> {
 /// Calls the image that shares memory with this process.
 fn serve_shared(figures: &mut Figures) -> Result<()> {
     let image = Image::read(AN385, "shared")?;
-    image.check_no_panic()?;
     let place = shared::Place::new()?;
     let mut board = Emulator::start_sharing(&image, &place.memory, &place.bell)?;
     let mut side = shared::Side::open(&place)?;
@@ -160,7 +155,6 @@ fn restarts() -> u32 {
 /// Runs an image that counts instructions.
 fn count(machine: Machine, image: &str, name: &str, figures: &mut Figures) -> Result<()> {
     let image = Image::read(machine, image)?;
-    image.check_no_panic()?;
     let board = Emulator::start_counting(machine, &image)?;
     let mut text = String::new();
     board.uart()?.read_to_string(&mut text)?;

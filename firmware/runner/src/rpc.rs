@@ -11,7 +11,6 @@ use crate::machine::{M0, RPC};
 pub fn run(figures: &mut Figures) -> Result<()> {
     for name in ["rpc_server", "rpc_server_128", "rpc_client"] {
         let image = Image::read(RPC, name)?;
-        image.check_no_panic()?;
         let mut board = Emulator::start(RPC, &image)?;
         let calls = match name {
             "rpc_client" => calls::both_ways(board.uart()?),
