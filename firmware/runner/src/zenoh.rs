@@ -1,7 +1,7 @@
 //! The images that are nodes of Zenoh, with a node of this process on the other end of their UART.
 
 use std::os::fd::OwnedFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sinew::frame::Framing;
 use sinew::pubsub::codec::Body;
@@ -103,7 +103,15 @@ fn counts(node: &Node) -> Result<(u8, u8)> {
         timeout: PATIENCE,
         ..Ask::new(KeyExpr::from_static("board/**"))
     };
-    let answers: Vec<Answer> = node.ask(&ask)?.collect();
+    let start = Instant::now();
+    let answers: Vec<Answer> = loop {
+        let answers: Vec<_> = node.ask(&ask)?.collect();
+        // Who asks before the board has said that it answers gets nothing at once.
+        if !answers.is_empty() || start.elapsed() > PATIENCE {
+            break answers;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
     match &answers[..] {
         [Answer::Sample(sample)] if sample.key == "board/counts" => match sample.payload[..] {
             [heard, unheard] => Ok((heard, unheard)),
