@@ -5,11 +5,15 @@
 use core::arch::asm;
 use core::ptr;
 
+use sinew_drive::bytes::Device;
 use sinew_ports::cmsdk_uart::Uart;
 use sinew_ports::systick::{self, SysTick};
 
-// SAFETY: this board has a CMSDK UART there.
-const UART: Uart<0x4000_4000> = unsafe { Uart::new() };
+/// UART0: bytes that are frames, or text.
+pub type Uart0 = Uart<0x4000_4000>;
+/// The one that this board has there.
+// SAFETY: it has.
+pub const UART: Uart0 = unsafe { Uart::new() };
 // SAFETY: and there.
 const BELL: Uart<0x4000_5000> = unsafe { Uart::new() };
 /// Interrupt of what UART1 receives.
@@ -43,19 +47,6 @@ pub fn acknowledge() {
     UART.acknowledge();
     write(NVIC_ICPR, 1);
     SysTick.acknowledge();
-}
-
-/// The byte that UART0 has received, if any.
-pub fn receive() -> Option<u8> {
-    UART.receive()
-}
-
-/// Gives UART0 a byte to send, once it has room; runs `meanwhile` until then.
-pub fn send(byte: u8, mut meanwhile: impl FnMut()) {
-    while !UART.has_room() {
-        meanwhile();
-    }
-    UART.send(byte);
 }
 
 /// Switches UART1 on as a doorbell; its interrupt is that of [`bell_interrupt`](crate::bell_interrupt).

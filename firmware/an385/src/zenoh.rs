@@ -12,7 +12,7 @@ pub const PERIOD: Duration = Duration::from_millis(50);
 
 /// Both halves of the link over the UART.
 pub fn link() -> (uart::Sender<BATCH>, uart::Receiver<BATCH>) {
-    (uart::Sender::new(), uart::Receiver::new())
+    uart::halves()
 }
 
 /// A peer with this name in its id, that asks again each 0.2 s: a UART can lose packets, and the other

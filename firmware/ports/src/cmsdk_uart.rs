@@ -2,6 +2,8 @@
 //!
 //! It keeps one byte each way, and interrupts for each byte that arrives.
 
+use sinew_drive::bytes::Device;
+
 use crate::register::{read, write};
 
 const DATA: usize = 0x0;
@@ -50,24 +52,24 @@ impl<const BASE: usize> Uart<BASE> {
         Self::write(INT, RX_INT);
     }
 
-    /// The byte that has arrived, if any.
-    pub fn receive(&self) -> Option<u8> {
-        (Self::read(STATE) & RX_FULL != 0).then(|| Self::read(DATA) as u8)
-    }
-
     /// Takes what the receive register holds, whether or not it says that something has arrived. A byte that
     /// came before the receiver was on would hold up those that follow.
     pub fn discard(&self) {
         Self::read(DATA);
     }
+}
 
-    /// Whether a byte can be given to it now.
-    pub fn has_room(&self) -> bool {
+/// Where there is no room, a byte that is sent is lost.
+impl<const BASE: usize> Device for Uart<BASE> {
+    fn receive(&self) -> Option<u8> {
+        (Self::read(STATE) & RX_FULL != 0).then(|| Self::read(DATA) as u8)
+    }
+
+    fn has_room(&self) -> bool {
         Self::read(STATE) & TX_FULL == 0
     }
 
-    /// Gives it a byte to send; where it has no room, the byte is lost.
-    pub fn send(&self, byte: u8) {
+    fn send(&self, byte: u8) {
         Self::write(DATA, u32::from(byte));
     }
 }

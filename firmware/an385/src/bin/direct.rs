@@ -2,15 +2,18 @@
 #![no_std]
 #![no_main]
 
-use an385::{CALLS, MTU, board, uart};
-use sinew::rpc::{Channels, Server, Service, Slot, Via};
+use an385::uart::{self, Line};
+use an385::{CALLS, MTU, board};
+use sinew::rpc::{Channels, Slot, Via};
 use sinew::time::Instant;
+use sinew_drive::frames::Direct;
+use sinew_drive::{Link, Serving};
 
 static SLOTS: [Slot; CALLS] = [const { Slot::new() }; CALLS];
 static VIA: Via = Via {
     link: 0,
     channels: Channels::Any,
-    port: Some(&uart::Direct),
+    port: Some(&Direct::<Line, MTU>(Line)),
     bulk: None,
 };
 
@@ -18,30 +21,11 @@ static VIA: Via = Via {
 extern "C" fn main() -> ! {
     board::start();
     let mut clock = board::Clock::start();
-    let mut server = Server::new(&SLOTS);
-    let mut services = an385::kinds();
-    let mut requests = uart::Receiver::<MTU>::new();
-    let mut place = [0; MTU];
+    let (tx, rx) = uart::halves::<MTU>();
+    let mut serving = Serving::new(&SLOTS, an385::kinds(), Link::new(tx, rx, &VIA));
     loop {
         board::acknowledge();
-        let now = Instant::from_micros(clock.micros());
-        let (len, mut busy) = match requests.receive() {
-            Some(packet) => (
-                server.handle(packet, &VIA, &mut place, &mut services, now),
-                true,
-            ),
-            None => (
-                server
-                    .poll(&VIA, &mut place, &mut services, now)
-                    .unwrap_or(0),
-                false,
-            ),
-        };
-        if let Some(answer @ [_, ..]) = place.get(..len) {
-            uart::send(answer);
-            busy = true;
-        }
-        if !services.poll(now) && !busy {
+        if !serving.turn(Instant::from_micros(clock.micros())) {
             sinew_rt::sleep();
         }
     }

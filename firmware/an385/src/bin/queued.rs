@@ -1,16 +1,18 @@
 //! `demo.Cache` and `demo.Kinds` with the block queue of sinew-shm between engine and UART.
 //!
-//! A packet is taken up only with a place for its answer in hand; streams leave by a port that
-//! keeps one place free for it; the pump escapes one packet in each turn.
+//! Streams leave by a port that keeps one place free for answers; the pump escapes one packet in each turn.
 #![no_std]
 #![no_main]
 
-use an385::{CALLS, MTU, board, lock::Masked, uart};
+use an385::lock::Masked;
+use an385::uart::{self, Line};
+use an385::{CALLS, MTU, board};
+use sinew::link::Rx;
 use sinew::link::queue::{self, QueuePort};
-use sinew::link::{Rx, Tx};
-use sinew::rpc::{Channels, Server, Service, Slot, Via};
+use sinew::rpc::{Channels, Slot, Via};
 use sinew::time::Instant;
 use sinew_demo::{CacheService, cache};
+use sinew_drive::{Link, Serving, frames};
 use sinew_shm::{Bell, Queue};
 use static_cell::StaticCell;
 
@@ -25,7 +27,7 @@ static PORT: StaticCell<QueuePort<Masked, BLOCKS, MTU>> = StaticCell::new();
 extern "C" fn main() -> ! {
     board::start();
     let mut clock = board::Clock::start();
-    let Some((mut tx, mut rx)) = queue::one_way(&TO_UART) else {
+    let Some((tx, mut leaving)) = queue::one_way(&TO_UART) else {
         sinew_rt::exit(3)
     };
     let Some(port) = PORT.try_init(tx.port(1, &BELL)) else {
@@ -37,27 +39,15 @@ extern "C" fn main() -> ! {
         port: Some(port),
         bulk: None,
     };
-    let mut server = Server::new(&SLOTS);
-    let mut services = (cache::Serve(CacheService::new()), an385::kinds());
-    let mut requests = uart::Receiver::<MTU>::new();
+    let services = (cache::Serve(CacheService::new()), an385::kinds());
+    let links = Link::new(tx, uart::Receiver::<MTU>::new(Line), &via);
+    let mut serving = Serving::new(&SLOTS, services, (&BELL, links));
     loop {
         board::acknowledge();
-        let now = Instant::from_micros(clock.micros());
-        let mut busy = BELL.take();
-        if let Ok(place) = tx.place(MTU) {
-            let len = match requests.receive() {
-                Some(packet) => {
-                    busy = true;
-                    server.handle(packet, &via, place, &mut services, now)
-                }
-                None => server.poll(&via, place, &mut services, now).unwrap_or(0),
-            };
-            let _ = tx.commit(len);
-        }
-        busy |= services.poll(now);
-        if let Ok(Some(packet)) = rx.peek() {
-            uart::send(packet);
-            rx.release();
+        let mut busy = serving.turn(Instant::from_micros(clock.micros()));
+        if let Ok(Some(packet)) = leaving.peek() {
+            frames::send(Line, packet);
+            leaving.release();
             busy = true;
         }
         if !busy {

@@ -4,6 +4,7 @@
 #![no_main]
 
 use an385::{board, zenoh};
+use sinew::link::Rx;
 use sinew::pubsub::codec::{Body, Reply};
 use sinew::pubsub::keyexpr::KeyExpr;
 use sinew::pubsub::session::{
@@ -46,7 +47,7 @@ fn run() -> Option<()> {
         if session.state() == State::Closed {
             session.open(now);
         }
-        while let Some(packet) = rx.receive() {
+        while let Some(packet) = rx.packet() {
             loop {
                 let todo = match session.receive(packet, &mut tx, now) {
                     Step::Done => break,
@@ -81,6 +82,7 @@ fn run() -> Option<()> {
                     }
                 }
             }
+            rx.release();
         }
         while !matches!(session.poll(&mut tx, now), Step::Done) {}
         sinew_rt::sleep();

@@ -4,6 +4,7 @@
 #![no_main]
 
 use an385::{board, zenoh};
+use sinew::link::Rx;
 use sinew::pubsub::keyexpr::KeyExpr;
 use sinew::pubsub::session::{Fixed, Opens, PublisherOptions, Session, State, Step};
 use sinew::time::Instant;
@@ -26,8 +27,9 @@ fn run() -> Option<()> {
         if session.state() == State::Closed {
             session.open(now);
         }
-        while let Some(packet) = rx.receive() {
+        while let Some(packet) = rx.packet() {
             while !matches!(session.receive(packet, &mut tx, now), Step::Done) {}
+            rx.release();
         }
         if session.state() == State::Open && next <= now {
             for _ in 0..BURST {

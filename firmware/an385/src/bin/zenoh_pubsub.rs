@@ -4,6 +4,7 @@
 #![no_main]
 
 use an385::{board, zenoh};
+use sinew::link::Rx;
 use sinew::pubsub::session::{Event, Fixed, Opens, PublisherOptions, Session, State, Step};
 use sinew::time::Instant;
 
@@ -27,7 +28,7 @@ fn run() -> Option<()> {
         if session.state() == State::Closed {
             session.open(now);
         }
-        while let Some(packet) = rx.receive() {
+        while let Some(packet) = rx.packet() {
             loop {
                 let mut len = 0;
                 match session.receive(packet, &mut tx, now) {
@@ -46,6 +47,7 @@ fn run() -> Option<()> {
                     let _ = session.put(&mut tx, said, payload, now);
                 }
             }
+            rx.release();
         }
         while !matches!(session.poll(&mut tx, now), Step::Done) {}
         sinew_rt::sleep();
