@@ -11,7 +11,9 @@ use core::task::Waker;
 use sinew::frame::hdlc::{Decoder, RPC_ADDRESS, put_frame};
 use sinew::link::{Port, SendError};
 
-use crate::board;
+use sinew_drive::bytes::Device as _;
+
+use crate::board::UART;
 use crate::lock::Exclusive;
 
 /// The link over UART0, for packets of at most `N` bytes.
@@ -75,7 +77,7 @@ impl<const N: usize> Line<N> {
                 if *waiting > 0 {
                     return false;
                 }
-                let byte = board::receive();
+                let byte = UART.receive();
                 let packet = decoder.decode(place, &mut byte.as_slice());
                 *waiting = packet.map_or(0, |packet| packet.len());
                 byte.is_some()
@@ -110,7 +112,10 @@ impl<const N: usize> Line<N> {
 
     #[inline(never)] // one copy: a closure behind `dyn` has two
     fn put(&self, byte: u8) {
-        board::send(byte, || _ = self.collect());
+        while !UART.has_room() {
+            self.collect();
+        }
+        UART.send(byte);
     }
 }
 

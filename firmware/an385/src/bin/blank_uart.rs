@@ -4,7 +4,7 @@
 #![no_main]
 
 use an385::{BATCH, board, zenoh};
-use sinew::link::Tx;
+use sinew::link::{Rx, Tx};
 
 fn run() -> Option<()> {
     let mut clock = board::Clock::start();
@@ -13,13 +13,15 @@ fn run() -> Option<()> {
         board::acknowledge();
         // It ends some time, as the nodes may: start-up wants the exit linked.
         let now = clock.micros().checked_add(1)?;
-        while let Some(packet) = rx.receive() {
+        while let Ok(Some(packet)) = rx.peek() {
             let place = tx.place(BATCH).ok()?;
             for (to, from) in place.iter_mut().zip(packet) {
                 *to = *from;
             }
             *place.first_mut()? = now as u8;
-            tx.commit(packet.len()).ok()?;
+            let len = packet.len();
+            tx.commit(len).ok()?;
+            rx.release();
         }
         sinew_rt::sleep();
     }
