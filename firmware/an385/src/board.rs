@@ -16,6 +16,8 @@ pub type Uart0 = Uart<0x4000_4000>;
 pub const UART: Uart0 = unsafe { Uart::new() };
 // SAFETY: and there.
 const BELL: Uart<0x4000_5000> = unsafe { Uart::new() };
+/// Interrupt of what UART0 receives.
+const UART_IRQ: usize = 0;
 /// Interrupt of what UART1 receives.
 const BELL_IRQ: usize = 2;
 
@@ -28,11 +30,16 @@ fn write(register: usize, value: u32) {
     unsafe { ptr::with_exposed_provenance_mut::<u32>(register).write_volatile(value) }
 }
 
-/// Switches UART0 and SysTick on. Their interrupts only end [`sinew_rt::sleep`].
+/// Switches UART0 and SysTick on. Their interrupts only end [`sinew_rt::sleep`], unless they have handlers.
 pub fn start() {
-    UART.start(217); // 115,200 baud of 25 MHz
-    write(NVIC_ISER, 1);
+    start_uart();
     start_clock();
+}
+
+/// Switches UART0 on, with its receive interrupt.
+pub fn start_uart() {
+    UART.start(217); // 115,200 baud of 25 MHz
+    write(NVIC_ISER, 1 << UART_IRQ);
 }
 
 /// Switches SysTick on, which ends [`sinew_rt::sleep`] every 0.67 s.
@@ -45,11 +52,11 @@ pub fn start_clock() {
 /// To be called before looking for work: what comes later ends the next sleep at once.
 pub fn acknowledge() {
     UART.acknowledge();
-    write(NVIC_ICPR, 1);
+    write(NVIC_ICPR, 1 << UART_IRQ);
     SysTick.acknowledge();
 }
 
-/// Switches UART1 on as a doorbell; its interrupt is that of [`bell_interrupt`](crate::bell_interrupt).
+/// Switches UART1 on as a doorbell; its handler is one of [`interrupts`](crate::interrupts).
 /// Before the link is opened, which rings: a byte that is written to a UART that is off stays there,
 /// and every later one waits behind it.
 pub fn start_bell() {
@@ -67,13 +74,17 @@ pub fn ring_bell() {
     }
 }
 
-/// Takes the doorbell: to be called in its interrupt, or after a sleep, before looking for what it
-/// rang for.
+/// Takes the doorbell, and what woke the core: for a loop that sleeps with interrupts masked, after the sleep,
+/// before it looks for what was rung for.
 pub fn take_bell() {
-    // In this order, or the interrupt of a byte that comes meanwhile would be lost. The first two are
-    // for who has interrupts masked, so that the next sleep waits for something new.
     write(NVIC_ICPR, 1 << BELL_IRQ);
     SysTick.acknowledge();
+    bell_rang();
+}
+
+/// Takes the doorbell: first in its interrupt handler.
+pub fn bell_rang() {
+    // In this order, or the interrupt of a byte that comes meanwhile would be lost.
     BELL.acknowledge();
     // What is left over interrupts again.
     for _ in 0..16 {
@@ -86,29 +97,35 @@ pub fn take_bell() {
 /// What the processor calls: entry `n` is that of exception `n + 4`, and [`BELL_IRQ`] the last.
 pub type Vectors = [extern "C" fn(); 13 + BELL_IRQ];
 
-/// A vector table with a handler for the doorbell, and one for SysTick that does nothing.
-pub const fn vectors(bell: extern "C" fn()) -> Vectors {
+/// A vector table with these handlers. Every other interrupt ends the image.
+pub const fn vectors(
+    systick: extern "C" fn(),
+    uart: extern "C" fn(),
+    bell: extern "C" fn(),
+) -> Vectors {
     let mut vectors: Vectors = [fault; 13 + BELL_IRQ];
     vectors[15 - 4] = systick;
+    vectors[12 + UART_IRQ] = uart;
     vectors[12 + BELL_IRQ] = bell;
     vectors
 }
 
-extern "C" fn fault() {
+/// A handler for what must not happen.
+pub extern "C" fn fault() {
     sinew_rt::exit(2)
 }
 
-/// It has ended the sleep; there is nothing else to do.
-extern "C" fn systick() {}
+/// A handler for what only ends a sleep.
+pub extern "C" fn nothing() {}
 
-/// Calls a function when the doorbell arrives: `bell_interrupt!(path::of::function)`, an
-/// `extern "C" fn()`. Once in an image.
+/// Names the functions that are called for SysTick, for what UART0 receives, and for the doorbell, each an
+/// `extern "C" fn()`: `interrupts!(nothing, fault, path::of::function)`. Once in an image.
 #[macro_export]
-macro_rules! bell_interrupt {
-    ($handler:path) => {
+macro_rules! interrupts {
+    ($systick:path, $uart:path, $bell:path) => {
         #[used]
         #[unsafe(link_section = ".vectors.irq")]
-        static VECTORS: $crate::board::Vectors = $crate::board::vectors($handler);
+        static VECTORS: $crate::board::Vectors = $crate::board::vectors($systick, $uart, $bell);
     };
 }
 

@@ -9,6 +9,7 @@
 //! | `rpc_server` | a service with two methods, with all memory in statics |
 //! | `rpc_server_128` | the same with small buffers |
 //! | `rpc_client` | the same, and a client on the same link |
+//! | `embassy` | both links at once, under embassy: handlers, a task that serves, and tasks that answer |
 //! | `zenoh_pub` | a node of Zenoh over the UART that publishes, and nothing else |
 //! | `zenoh_pubsub` | one that publishes and subscribes |
 //! | `zenoh_all` | one that publishes, subscribes, asks and answers |
@@ -22,7 +23,7 @@
 //! | `blank_uart` | `zenoh_pub` without Zenoh: what the nodes are compared with |
 //!
 //! One context: the main loop polls, and interrupts only wake it. In `shared` the doorbell's handler
-//! also looks at the link.
+//! also looks at the link; in `embassy` every interrupt has a handler.
 #![no_std]
 #![deny(unsafe_code)]
 

@@ -1,7 +1,7 @@
 //! The driver that is a task, under any executor, with the time of embassy-time.
 
 use core::future::poll_fn;
-use core::task::Poll;
+use core::task::{Poll, Waker};
 
 use embassy_time::with_deadline;
 use sinew::rpc::Service;
@@ -20,18 +20,19 @@ pub async fn serve<L: Links, S: Service, const CALLS: usize>(
     loop {
         let now = Instant::from_micros(embassy_time::Instant::now().as_micros());
         if serving.turn(now) {
-            once(|waker| waker.wake_by_ref()).await;
+            woken(Waker::wake_by_ref).await;
             continue;
         }
         let deadline = embassy_time::Instant::try_from_micros(serving.deadline().as_micros());
         let deadline = deadline.unwrap_or(embassy_time::Instant::MAX);
         // What came before is found by one more turn.
-        let _ = with_deadline(deadline, once(|waker| serving.arm(waker))).await;
+        let _ = with_deadline(deadline, woken(|waker| serving.arm(waker))).await;
     }
 }
 
-/// Waits for one wake-up, after it was told whom to wake.
-async fn once(mut arm: impl FnMut(&core::task::Waker)) {
+/// Waits for one wake-up; `arm` is told whom to wake. After `Full`:
+/// `woken(|waker| writer.arm(waker)).await`, then once more.
+pub async fn woken(mut arm: impl FnMut(&Waker)) {
     let mut is_armed = false;
     poll_fn(|cx| {
         if core::mem::replace(&mut is_armed, true) {

@@ -16,6 +16,7 @@
 //! |---|---|---|
 //! | [`cmsdk_uart`] | bytes, and one byte as a doorbell | QEMU mps2-an385 |
 //! | [`systick`] | a clock | QEMU mps2-an385 |
+//! | `systick_time` (feature `embassy`) | the time of embassy, with alarms | QEMU mps2-an385 |
 #![no_std]
 #![deny(unsafe_code)]
 
@@ -26,3 +27,5 @@ mod register;
 pub mod cmsdk_uart;
 #[allow(unsafe_code)]
 pub mod systick;
+#[cfg(feature = "embassy")]
+pub mod systick_time;

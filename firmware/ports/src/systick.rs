@@ -7,6 +7,7 @@ const RVR: usize = 0xe000_e014;
 const CVR: usize = 0xe000_e018;
 const ICSR: usize = 0xe000_ed04;
 const PENDSTCLR: u32 = 1 << 25;
+const PENDSTSET: u32 = 1 << 26;
 
 /// The largest value that it counts down from.
 pub const WRAP: u32 = 0xff_ffff;
@@ -16,7 +17,7 @@ pub const WRAP: u32 = 0xff_ffff;
 pub struct SysTick;
 
 impl SysTick {
-    // SAFETY, of all four: Armv6-M, 7-M and 8-M have these registers at these addresses (a core without
+    // SAFETY, of all five: Armv6-M, 7-M and 8-M have these registers at these addresses (a core without
     // SysTick reads as zero), and none of them writes to memory.
 
     /// Switches it on with its interrupt, from the core's clock, counting down from [`WRAP`].
@@ -27,6 +28,21 @@ impl SysTick {
             write(CVR, 0);
             write(CSR, 7);
         }
+    }
+
+    /// Starts it anew, to interrupt every `ticks + 1` ticks, at least 1 and at most [`WRAP`].
+    pub fn restart(self, ticks: u32) {
+        // SAFETY: see above.
+        unsafe {
+            write(RVR, ticks);
+            write(CVR, 0);
+        }
+    }
+
+    /// Whether its interrupt waits for its handler.
+    pub fn is_pending(self) -> bool {
+        // SAFETY: see above.
+        unsafe { read(ICSR) & PENDSTSET != 0 }
     }
 
     /// Takes a pending interrupt of it back, for who sleeps with interrupts masked.

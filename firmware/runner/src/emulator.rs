@@ -54,8 +54,17 @@ impl Emulator {
     }
 
     /// Starts the image with the file as its PSRAM, and with the doorbell at the socket `bell`, to
-    /// which anybody may connect, one after another.
+    /// which anybody may connect, one after another. Its UART0 is connected to nothing.
     pub fn start_sharing(image: &Image, memory: &Path, bell: &Path) -> Result<Emulator> {
+        Emulator::share(image, memory, bell, false)
+    }
+
+    /// The same, with its UART0 as well.
+    pub fn start_with_both(image: &Image, memory: &Path, bell: &Path) -> Result<Emulator> {
+        Emulator::share(image, memory, bell, true)
+    }
+
+    fn share(image: &Image, memory: &Path, bell: &Path, has_uart: bool) -> Result<Emulator> {
         let (memory, bell) = (memory.display(), bell.display());
         let object = format!("memory-backend-file,id=shm,size=16M,share=on,mem-path={memory}");
         let chardev = format!("socket,id=bell,server=on,wait=off,path={bell}");
@@ -63,10 +72,9 @@ impl Emulator {
             ["-object", &object],
             ["-machine", "memory-backend=shm"],
             ["-chardev", &chardev],
-            ["-serial", "null"],
             ["-serial", "chardev:bell"],
         ];
-        Emulator::start_with(AN385, image, false, sharing.as_flattened())
+        Emulator::start_with(AN385, image, has_uart, sharing.as_flattened())
     }
 
     fn start_with(
@@ -85,11 +93,16 @@ impl Emulator {
         let (uart, monitor) = (folder.join("uart"), folder.join("monitor"));
         let (uart_socket, monitor_socket) =
             (UnixListener::bind(&uart)?, UnixListener::bind(&monitor)?);
+        let serial = match has_uart {
+            true => format!("unix:{}", uart.display()),
+            false => "null".to_owned(),
+        };
         let mut command = Command::new("timeout");
         command
             .args(["-k", "1", LIMIT_S, machine.qemu, "-display", "none"])
             .args(["-M", machine.name])
             .args(machine.arguments)
+            .args(["-serial", &serial])
             .args(arguments)
             .args(["-monitor", &format!("unix:{}", monitor.display())])
             .arg("-kernel")
@@ -101,9 +114,6 @@ impl Emulator {
                 image.stack_top - STACK_LOOK
             ))
             .stdin(Stdio::null());
-        if has_uart {
-            command.args(["-serial", &format!("unix:{}", uart.display())]);
-        }
         let mut process = command.spawn()?;
         let sockets = accept(&monitor_socket, &mut process).and_then(|monitor| {
             let uart = has_uart.then(|| accept(&uart_socket, &mut process));

@@ -8,6 +8,7 @@
 mod agreed;
 mod budget;
 mod calls;
+mod embassy;
 mod emulator;
 mod image;
 mod machine;
@@ -96,6 +97,7 @@ fn run() -> Result<Figures> {
     }
     rpc::run(&mut figures)?;
     serve_shared(&mut figures)?;
+    embassy::run(&mut figures)?;
     for (name, check) in zenoh::IMAGES {
         let image = Image::read(NODE, name)?;
         let mut board = Emulator::start(NODE, &image)?;
@@ -129,6 +131,11 @@ fn run() -> Result<Figures> {
     Ok(figures)
 }
 
+/// Says which image it was.
+fn named(image: &str) -> impl Fn(Box<dyn Error + Send + Sync>) -> Box<dyn Error + Send + Sync> {
+    move |error| format!("{image}: {error}").into()
+}
+
 /// Calls the image that shares memory with this process.
 fn serve_shared(figures: &mut Figures) -> Result<()> {
     let image = Image::read(AN385, "shared")?;
@@ -136,9 +143,8 @@ fn serve_shared(figures: &mut Figures) -> Result<()> {
     let mut board = Emulator::start_sharing(&image, &place.memory, &place.bell)?;
     let mut side = shared::Side::open(&place)?;
     side.connect(&place)?;
-    let named = |error| format!("shared: {error}");
-    let calls = calls::through_memory(side).map_err(named)?
-        + calls::by_endpoint(&place.endpoint()).map_err(named)?;
+    let calls = calls::through_memory(side).map_err(named("shared"))?
+        + calls::by_endpoint(&place.endpoint()).map_err(named("shared"))?;
     println!("shared: {calls} calls answered as they must be");
     figures.add("shared", "flash", image.flash);
     figures.add("shared", "ram_static", image.ram);

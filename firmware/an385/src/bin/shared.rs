@@ -29,10 +29,10 @@ static BELL: Bell<Masked> = Bell::new();
 /// For the handler, which has no clock of its own.
 static MILLIS: AtomicU32 = AtomicU32::new(0);
 
-an385::bell_interrupt!(rung);
+an385::interrupts!(board::nothing, board::fault, rung);
 
 extern "C" fn rung() {
-    board::take_bell();
+    board::bell_rang();
     if let Some(link) = LINK.get() {
         link.look(MILLIS.load(Relaxed));
     }
