@@ -19,6 +19,7 @@
 //! | `calls` | instructions per call through a message channel, printed on the UART |
 //! | `channel` | echoes messages of a domain channel: for the flash that a channel takes |
 //! | `link` | `channel` without messages: only a link that opens and finds its peer |
+//! | `scribbler` | garbage in its own memory and rings without end: what a peer must stand |
 //! | `blank` | `link` without a link: what both are compared with |
 //! | `blank_uart` | `zenoh_pub` without Zenoh: what the nodes are compared with |
 //!

@@ -321,6 +321,11 @@ pub fn through_memory(side: Side) -> Result<u32> {
     Ok(each_kind(&mut host)? + cache(&mut host)? + many(&mut host)?)
 }
 
+/// All kinds once.
+pub fn few_through_memory(side: Side) -> Result<()> {
+    each_kind(&mut Host::new(side)).map(drop)
+}
+
 /// Calls as a program makes them, with nothing but the name of the endpoint.
 pub fn by_endpoint(endpoint: &str) -> Result<u32> {
     let client = sinew_io::connect(&endpoint.parse()?)?;
@@ -332,6 +337,29 @@ pub fn by_endpoint(endpoint: &str) -> Result<u32> {
         }
     }
     Ok(calls as u32)
+}
+
+/// One call of `Double(n)`; how often it was sent again, at most `repeats` times, as it was not answered in time.
+pub fn double(uart: &UnixStream, n: u32, repeats: u32) -> Result<u32> {
+    if repeats > 0 {
+        uart.set_read_timeout(Some(Duration::from_millis(300)))?;
+    }
+    let mut again = 0;
+    loop {
+        let mut host = Host::new(Uart {
+            uart,
+            decoder: Decoder::new(RPC_ADDRESS),
+            place: [0; 256],
+            input: Vec::new(),
+        });
+        // Each attempt has a call id of its own, so that a late answer is not taken for this one.
+        host.client = Client::new(CHANNEL, 1 + n * (1 + repeats) + again);
+        match unary(&mut host, n) {
+            Ok(()) => return Ok(again),
+            Err(error) if again == repeats => return Err(error),
+            Err(_) => again += 1,
+        }
+    }
 }
 
 fn many(host: &mut Host<impl Carrier>) -> Result<u32> {

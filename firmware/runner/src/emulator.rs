@@ -33,6 +33,14 @@ pub fn check(machine: Machine) -> Result<()> {
     }
 }
 
+/// Where UART0 ends.
+enum Uart {
+    /// At [`Emulator::uart`].
+    Ours,
+    /// At this character device of the emulator.
+    At(String),
+}
+
 /// A running board. It stops when this is dropped.
 pub struct Emulator {
     process: Child,
@@ -45,26 +53,32 @@ pub struct Emulator {
 impl Emulator {
     /// Starts the image.
     pub fn start(machine: Machine, image: &Image) -> Result<Emulator> {
-        Emulator::start_with(machine, image, true, &[])
+        Emulator::start_with(machine, image, Uart::Ours, &[])
+    }
+
+    /// Starts the image with its UART at this socket, to which anybody may connect.
+    pub fn start_listening(image: &Image, uart: &Path) -> Result<Emulator> {
+        let at = format!("unix:{},server=on,wait=off", uart.display());
+        Emulator::start_with(AN385, image, Uart::At(at), &[])
     }
 
     /// Starts the image with the same time for each instruction.
     pub fn start_counting(machine: Machine, image: &Image) -> Result<Emulator> {
-        Emulator::start_with(machine, image, true, machine.counting)
+        Emulator::start_with(machine, image, Uart::Ours, machine.counting)
     }
 
     /// Starts the image with the file as its PSRAM, and with the doorbell at the socket `bell`, to
     /// which anybody may connect, one after another. Its UART0 is connected to nothing.
     pub fn start_sharing(image: &Image, memory: &Path, bell: &Path) -> Result<Emulator> {
-        Emulator::share(image, memory, bell, false)
+        Emulator::share(image, memory, bell, Uart::At("null".to_owned()))
     }
 
     /// The same, with its UART0 as well.
     pub fn start_with_both(image: &Image, memory: &Path, bell: &Path) -> Result<Emulator> {
-        Emulator::share(image, memory, bell, true)
+        Emulator::share(image, memory, bell, Uart::Ours)
     }
 
-    fn share(image: &Image, memory: &Path, bell: &Path, has_uart: bool) -> Result<Emulator> {
+    fn share(image: &Image, memory: &Path, bell: &Path, uart: Uart) -> Result<Emulator> {
         let (memory, bell) = (memory.display(), bell.display());
         let object = format!("memory-backend-file,id=shm,size=16M,share=on,mem-path={memory}");
         let chardev = format!("socket,id=bell,server=on,wait=off,path={bell}");
@@ -74,13 +88,13 @@ impl Emulator {
             ["-chardev", &chardev],
             ["-serial", "chardev:bell"],
         ];
-        Emulator::start_with(AN385, image, has_uart, sharing.as_flattened())
+        Emulator::start_with(AN385, image, uart, sharing.as_flattened())
     }
 
     fn start_with(
         machine: Machine,
         image: &Image,
-        has_uart: bool,
+        line: Uart,
         arguments: &[&str],
     ) -> Result<Emulator> {
         static RUNS: AtomicU32 = AtomicU32::new(0);
@@ -93,9 +107,9 @@ impl Emulator {
         let (uart, monitor) = (folder.join("uart"), folder.join("monitor"));
         let (uart_socket, monitor_socket) =
             (UnixListener::bind(&uart)?, UnixListener::bind(&monitor)?);
-        let serial = match has_uart {
-            true => format!("unix:{}", uart.display()),
-            false => "null".to_owned(),
+        let (serial, has_uart) = match line {
+            Uart::Ours => (format!("unix:{}", uart.display()), true),
+            Uart::At(place) => (place, false),
         };
         let mut command = Command::new("timeout");
         command
@@ -131,6 +145,14 @@ impl Emulator {
                 let _ = std::fs::remove_dir_all(&folder);
                 Err(error)
             }
+        }
+    }
+
+    /// Fails where the image has ended, which no image that serves does.
+    pub fn check_running(&mut self) -> Result<()> {
+        match self.process.try_wait()? {
+            None => Ok(()),
+            Some(status) => Err(format!("the image has ended: {status}").into()),
         }
     }
 

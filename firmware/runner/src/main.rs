@@ -10,10 +10,13 @@ mod budget;
 mod calls;
 mod embassy;
 mod emulator;
+mod garbage;
 mod image;
 mod machine;
+mod resets;
 mod restarts;
 mod rpc;
+mod scribble;
 mod shared;
 mod zenoh;
 
@@ -103,6 +106,8 @@ fn run() -> Result<Figures> {
         let mut board = Emulator::start(NODE, &image)?;
         let right = check(&board).map_err(|error| format!("{name}: {error}"))?;
         println!("{name}: {right} samples, queries and replies arrived as they must");
+        zenoh::garbage(name, &Emulator::start(NODE, &image)?)
+            .map_err(|error| format!("{name}: {error}"))?;
         figures.add(name, "flash", image.flash);
         let without = Image::read(NODE, "blank_uart")?;
         figures.add(
@@ -116,6 +121,13 @@ fn run() -> Result<Figures> {
     }
     let image = Image::read(AVR, "zenoh_pub.elf")?;
     figures.add("zenoh_pub", "flash_avr", image.flash);
+    for name in SERVING {
+        garbage::polled(name)?;
+    }
+    garbage::interrupted("embassy")?;
+    scribble::by_linux("shared")?;
+    scribble::by_board("scribbler", "shared")?;
+    resets::run("direct", restarts().min(RESETS))?;
     restarts::run(&Image::read(AN385, "channel")?, restarts())?;
     for (machine, image, name) in COUNTING {
         count(machine, image, name, &mut figures)?;
@@ -151,6 +163,9 @@ fn serve_shared(figures: &mut Figures) -> Result<()> {
     figures.add("shared", "stack", board.stack_used(&image)?);
     Ok(())
 }
+
+/// Resets under a client over the UART, at most.
+const RESETS: u32 = 60;
 
 /// How often each side is started again: `SINEW_RESTARTS`, or a few times.
 fn restarts() -> u32 {

@@ -156,6 +156,18 @@ impl Side {
         self.link.check_books()
     }
 
+    /// Looks, tries to send and to receive, and rings, whatever comes of it.
+    pub fn nudge(&mut self) {
+        self.link.look(self.start.elapsed().as_millis() as u32);
+        let sent = self.tx.send(&[0x5a; 20]);
+        let received = self.rx.receive().map(drop);
+        if sent.is_err() || received.is_err() {
+            self.tx.renew();
+            self.rx.renew();
+        }
+        self.bell.ring();
+    }
+
     /// Sends a packet, as soon as the link is up and there is a place.
     pub fn send(&mut self, packet: &[u8]) -> Result<()> {
         self.until("no place", |side| match side.tx.send(packet) {

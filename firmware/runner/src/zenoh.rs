@@ -13,6 +13,7 @@ use sinew_io::pubsub::{Answer, Node, Options, Overflow, OwnedSample, Samples, ac
 use crate::Result;
 use crate::agreed::BATCH;
 use crate::emulator::Emulator;
+use crate::garbage::{self, Random};
 
 /// No answer of the board takes this long on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -28,6 +29,41 @@ pub const IMAGES: [(&str, Check); 3] = [
     ("zenoh_pubsub", says_what_it_hears),
     ("zenoh_all", does_all),
 ];
+
+/// Garbage before each sample that must arrive, and pieces in it.
+const ROUNDS: u32 = 40;
+const PIECES: u32 = 5;
+
+/// Garbage between samples: none of them may be lost.
+pub fn garbage(name: &str, board: &Emulator) -> Result<()> {
+    let mut random = Random::new(0x5eed_0002);
+    let node = meet(board)?;
+    let uart = board.uart()?;
+    let say = node.publisher("board/say/this")?;
+    let publishes = name == "zenoh_pub";
+    let key = if publishes {
+        "board/count"
+    } else {
+        "board/said"
+    };
+    // The counter goes on whether or not it is taken: the last one is enough.
+    let said = node.samples(key, 1, Overflow::DropOldest)?;
+    for n in 0..ROUNDS {
+        garbage::write(uart, &mut random, PIECES)?;
+        if !publishes {
+            say.put(&n.to_le_bytes())?;
+        }
+        let sample = next(&said).map_err(|error| format!("garbage {n}: {error}"))?;
+        if !publishes && sample.payload != n.to_le_bytes() {
+            return Err(format!("garbage {n}: {sample:?} came back").into());
+        }
+    }
+    println!(
+        "{name}: {} pieces of garbage, a sample behind every {PIECES}",
+        ROUNDS * PIECES
+    );
+    Ok(())
+}
 
 /// Waits for the board to open a session.
 fn meet(board: &Emulator) -> Result<Node> {

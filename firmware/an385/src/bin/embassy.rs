@@ -30,7 +30,8 @@ use sinew_shm::domain::{End, Incoming, Outgoing, Receiver, Sender};
 use static_cell::StaticCell;
 
 type Shared = &'static End<Board<Masked, true>>;
-type Line = Interrupted<Uart0, Masked, 256>;
+/// A buffer for twenty requests in a row: the emulated UART is as fast as its other end.
+type Line = Interrupted<Uart0, Masked, 1024>;
 
 embassy_time_driver::time_driver_impl!(static TIME: Time<25, 8> = Time::new());
 static SLOTS: [Slot; CALLS] = [const { Slot::new() }; CALLS];

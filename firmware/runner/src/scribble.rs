@@ -1,0 +1,126 @@
+//! A peer that writes garbage into shared memory, on either side.
+//!
+//! Neither side may end or hang by it, whatever is written where, and both serve once they have been started again in
+//! the same memory. That a board serves on without being started again, as soon as its peer is sane, is not checked yet.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::time::{Duration, Instant};
+
+use sinew_demo::{cache, exercise};
+use sinew_shm::domain::{Region, Span};
+
+use crate::agreed::LINK;
+use crate::emulator::Emulator;
+use crate::garbage::Random;
+use crate::image::Image;
+use crate::machine::AN385;
+use crate::shared::{Place, Side};
+use crate::{Result, calls, named};
+
+/// Rounds, each with a link opened anew.
+const ROUNDS: u32 = 100;
+/// Strokes of a round, with a packet tried in between.
+const STROKES: u32 = 40;
+/// How long the image that scribbles is called.
+const CALLED: Duration = Duration::from_secs(3);
+
+const REGION: Region = Region::of(&LINK);
+
+/// Writes a few random words into this part of the memory.
+fn stroke(memory: &File, part: Span, random: &mut Random) -> Result<()> {
+    for _ in 0..1 + random.below(32) {
+        let at = part.offset + 4 * random.below(part.len as usize / 4) as u64;
+        // Small numbers pass more checks.
+        let word = match random.below(3) {
+            0 => random.next() as u32,
+            1 => random.below(20) as u32,
+            _ => u32::MAX - random.below(3) as u32,
+        };
+        memory.write_all_at(&word.to_le_bytes(), at)?;
+    }
+    Ok(())
+}
+
+/// This process is the peer that scribbles: into its own segment, which is all that it may write, and into both, which
+/// nothing keeps it from here.
+pub fn by_linux(name: &str) -> Result<()> {
+    let image = Image::read(AN385, name)?;
+    let mut random = Random::new(0x5eed_0003);
+    let place = Place::new()?;
+    let memory = OpenOptions::new().write(true).open(&place.memory)?;
+    for parts in [&[REGION.first][..], &[REGION.first, REGION.second]] {
+        let mut board = Emulator::start_sharing(&image, &place.memory, &place.bell)?;
+        for n in 0..ROUNDS {
+            round(&mut board, &place, &memory, parts, &mut random)
+                .map_err(|error| format!("round {n}: {error}"))
+                .map_err(|error| named(name)(error.into()))?;
+        }
+        drop(board);
+        let _board = Emulator::start_sharing(&image, &place.memory, &place.bell)?;
+        serves_again(&place).map_err(named(name))?;
+    }
+    println!(
+        "{name}: {ROUNDS} rounds of garbage in the peer's memory, and as many in both: it runs on"
+    );
+    Ok(())
+}
+
+fn round(
+    board: &mut Emulator,
+    place: &Place,
+    memory: &File,
+    parts: &[Span],
+    random: &mut Random,
+) -> Result<()> {
+    let mut side = Side::open(place)?;
+    side.connect(place)?;
+    for _ in 0..STROKES {
+        for &part in parts {
+            stroke(memory, part, random)?;
+        }
+        side.nudge();
+    }
+    drop(side);
+    board.check_running()
+}
+
+fn serves_again(place: &Place) -> Result<()> {
+    let mut side = Side::open(place)?;
+    side.connect(place)?;
+    calls::few_through_memory(side)
+}
+
+/// The board is the peer that scribbles, under a client that goes on.
+pub fn by_board(name: &str, sane: &str) -> Result<()> {
+    let image = Image::read(AN385, name)?;
+    let place = Place::new()?;
+    let board = Emulator::start_sharing(&image, &place.memory, &place.bell)?;
+    let (start, mut answered, mut refused) = (Instant::now(), 0, 0);
+    while start.elapsed() < CALLED {
+        let endpoint = place.endpoint().parse()?;
+        // One client for a while, then the next: opening meets the garbage as well.
+        let Ok(client) = sinew_io::connect(&endpoint) else {
+            refused += 1;
+            continue;
+        };
+        for n in 0..10 {
+            let caller = client.with_timeout(Duration::from_millis(20));
+            match exercise(&mut cache::Client(caller), n) {
+                Ok(_) => answered += 1,
+                Err(_) => refused += 1,
+            }
+        }
+    }
+    drop(board);
+    if answered > 0 || refused == 0 {
+        return Err(
+            format!("{name}: {answered} calls answered by garbage, {refused} refused").into(),
+        );
+    }
+    let image = Image::read(AN385, sane)?;
+    let _board = Emulator::start_sharing(&image, &place.memory, &place.bell)?;
+    serves_again(&place).map_err(named(sane))?;
+    println!("{name}: {refused} calls ended with an error; then {sane} in the same memory serves");
+    Ok(())
+}
