@@ -1,7 +1,7 @@
 //! The image under embassy: both of its links, one after the other and at the same time.
 
 use crate::budget::Figures;
-use crate::calls;
+use crate::calls::{self, Services};
 use crate::emulator::Emulator;
 use crate::image::Image;
 use crate::machine::AN385;
@@ -12,16 +12,15 @@ const NAME: &str = "embassy";
 
 /// Calls it, and measures it.
 pub fn run(figures: &mut Figures) -> Result<()> {
-    let image = Image::read(AN385, NAME)?;
-    image.check_no_panic_but_of_tasks()?;
+    let image = Image::read_with_tasks(AN385, NAME)?;
     let place = Place::new()?;
     let mut board = Emulator::start_with_both(&image, &place.memory, &place.bell)?;
     let mut side = Side::open(&place)?;
     side.connect(&place)?;
     let uart = board.uart()?;
-    let calls = calls::through_uart(uart, true).and_then(|alone| {
+    let calls = calls::through_uart(uart, Services::BOTH).and_then(|alone| {
         let together = std::thread::scope(|scope| {
-            let over_uart = scope.spawn(|| calls::through_uart(uart, true));
+            let over_uart = scope.spawn(|| calls::through_uart(uart, Services::BOTH));
             let over_memory = calls::through_memory(side)?;
             let over_uart = over_uart.join().map_err(|_| "a thread has panicked")?;
             Ok(over_uart? + over_memory)

@@ -117,7 +117,7 @@ pub fn polled(name: &str) -> Result<()> {
 /// behind them is sent again.
 pub fn interrupted(name: &str) -> Result<()> {
     let place = Place::new()?;
-    let image = Image::read(AN385, name)?;
+    let image = Image::read_with_tasks(AN385, name)?;
     let board = Emulator::start_with_both(&image, &place.memory, &place.bell)?;
     let again = call_behind(board.uart()?, pieces(), 20).map_err(named(name))?;
     println!(

@@ -58,8 +58,23 @@ pub fn build(
 }
 
 impl Image {
-    /// Reads the image of this name; fails where it contains code that can panic.
+    /// Reads the image of this name; fails where it contains code that can panic. (The linker refuses it as
+    /// well: this finds what a change of the panic handler would let in.)
     pub fn read(machine: Machine, name: &str) -> Result<Image> {
+        Image::load(machine, name)?.without_panics(&[])
+    }
+
+    /// The same for an image with tasks, which may panic where an `async fn` is polled after its end: the compiler
+    /// puts that into each, and no executor does it.
+    pub fn read_with_tasks(machine: Machine, name: &str) -> Result<Image> {
+        Image::load(machine, name)?.without_panics(&[
+            "panic_const_async_fn_resumed",
+            "panic_fmt",
+            "a_panic_can_be_reached_from_here",
+        ])
+    }
+
+    fn load(machine: Machine, name: &str) -> Result<Image> {
         let path = workspace()
             .join("target")
             .join(machine.target)
@@ -90,35 +105,17 @@ impl Image {
             .filter_map(|symbol| symbol.name().ok())
             .map(str::to_owned)
             .collect();
-        let image = Image {
+        Ok(Image {
             name: name.to_owned(),
             path,
             flash,
             ram,
             stack_top,
             symbols,
-        };
-        image.check_no_panic()?;
-        Ok(image)
+        })
     }
 
-    /// Fails where the image contains code that can panic. (The linker refuses it as well: this
-    /// finds what a change of the panic handler would let in.)
-    pub fn check_no_panic(&self) -> Result<()> {
-        self.check_panics(&[])
-    }
-
-    /// Fails where it can panic by anything else than an `async fn` that is polled after its end: the compiler
-    /// puts that into each, and no executor does it.
-    pub fn check_no_panic_but_of_tasks(&self) -> Result<()> {
-        self.check_panics(&[
-            "panic_const_async_fn_resumed",
-            "panic_fmt",
-            "a_panic_can_be_reached_from_here",
-        ])
-    }
-
-    fn check_panics(&self, allowed: &[&str]) -> Result<()> {
+    fn without_panics(self, allowed: &[&str]) -> Result<Image> {
         let panics: Vec<_> = self
             .symbols
             .iter()
@@ -127,7 +124,7 @@ impl Image {
             .map(String::as_str)
             .collect();
         if panics.is_empty() {
-            return Ok(());
+            return Ok(self);
         }
         Err(format!("{}: panics are linked: {}", self.name, panics.join(", ")).into())
     }

@@ -121,7 +121,7 @@ fn run() -> Result<Figures> {
     }
     let image = Image::read(AVR, "zenoh_pub.elf")?;
     figures.add("zenoh_pub", "flash_avr", image.flash);
-    for name in SERVING {
+    for (name, _) in SERVING {
         garbage::polled(name)?;
     }
     garbage::interrupted("embassy")?;
