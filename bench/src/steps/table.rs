@@ -72,10 +72,10 @@ pub const STEPS: &[Step] = &[
     growing("look, 64 channels", 67.0, CHANNEL, "each channel once", |meter| usual::look(meter, MAX_CHANNELS as u16)),
     growing("look, another configuration", 4_165.0, CHANNEL, "all 64 channels compared, of which the last differs", worst::look_at_a_misfit),
     // What the peer should not have written. Each is counted, and does not stop the link here.
-    step("receive, too long", 385.0, "an entry of 4 GiB", worst::receive_too_long),
-    step("receive, no such block", 365.0, "block 65,535", worst::receive_no_such_block),
-    step("receive, garbage", 345.0, "a position far away", worst::receive_garbage),
-    step("take, bad return", 480.0, "block 65,535, and nothing else is free", worst::take_bad_return),
+    step("receive, too long", 450.0, "an entry of 4 GiB", worst::receive_too_long),
+    step("receive, no such block", 415.0, "block 65,535", worst::receive_no_such_block),
+    step("receive, garbage", 395.0, "a position far away", worst::receive_garbage),
+    step("take, bad return", 530.0, "block 65,535, and nothing else is free", worst::take_bad_return),
     step("flush, new filter", 76.0, "the peer's wish changes each time", worst::flush_with_a_new_filter),
 ];
 
