@@ -2,6 +2,8 @@
 //!
 //! It keeps 16 bytes each way, and interrupts while there are some that have arrived.
 
+use sinew_drive::bytes::Device;
+
 use crate::register::{read8, write8};
 
 /// Receive and send; divisor, lower byte.
@@ -54,19 +56,19 @@ impl<const BASE: usize> Uart<BASE> {
         Self::write(FIFO, FIFO_EMPTY_AND_ON);
         Self::write(INTERRUPTS, RECEIVED);
     }
+}
 
-    /// The byte that has arrived, if any. The interrupt ends with the last of them.
-    pub fn receive(&self) -> Option<u8> {
+/// The receive interrupt ends with the last byte. Where there is no room, a byte that is sent is lost.
+impl<const BASE: usize> Device for Uart<BASE> {
+    fn receive(&self) -> Option<u8> {
         (Self::read(STATE) & HAS_BYTE != 0).then(|| Self::read(DATA))
     }
 
-    /// Whether a byte can be given to it now.
-    pub fn has_room(&self) -> bool {
+    fn has_room(&self) -> bool {
         Self::read(STATE) & HAS_ROOM != 0
     }
 
-    /// Gives it a byte to send; where it has no room, the byte is lost.
-    pub fn send(&self, byte: u8) {
+    fn send(&self, byte: u8) {
         Self::write(DATA, byte);
     }
 }
