@@ -6,6 +6,8 @@
 //! * [`domain`]: what a link over shared memory needs beyond the halves of `sinew`.
 //! * [`serving`]: the work of one turn, packets in and answers out, over any links; and [`run`], the driver of an
 //!   image without tasks.
+//! * [`calling`]: what generated clients are made over, in an image without tasks.
+//! * [`relay`]: passes packets on between two links.
 //! * `tasks`: the driver of an image with tasks, under embassy (feature `embassy`).
 //!
 //! A board adds its registers ([`Device`](bytes::Device)), a clock and a sleep. There is no unsafe code here,
@@ -14,8 +16,10 @@
 #![forbid(unsafe_code)]
 
 pub mod bytes;
+pub mod calling;
 pub mod domain;
 pub mod frames;
+pub mod relay;
 pub mod serving;
 #[cfg(feature = "embassy")]
 pub mod tasks;

@@ -4,6 +4,7 @@
 //! hand, at most one in a step, and streams leave by a port that keeps one place free for it. Words are those of
 //! `sinew-io`, which does the same for threads.
 
+use core::mem::replace;
 use core::task::Waker;
 
 use sinew::link::queue::{QueueRx, QueueTx};
@@ -54,7 +55,8 @@ impl<'v, T: Tx + Renew, R: Rx + Renew> Link<'v, T, R> {
         }
     }
 
-    /// Serves one packet, or what is due; `false` where there is nothing, or no place for an answer.
+    /// Serves one packet, or what is due; `false` where there is nothing, or no place for an answer. Where that changes
+    /// it is `true`: what was armed before is not what is waited for now.
     fn step<S: Service, const CALLS: usize>(
         &mut self,
         server: &mut Server<CALLS>,
@@ -65,12 +67,9 @@ impl<'v, T: Tx + Renew, R: Rx + Renew> Link<'v, T, R> {
         let place = match self.tx.place(mtu) {
             Ok(place) => place,
             Err(SendError::Closed) if T::CLOSES => return Err(Closed),
-            Err(_) => {
-                self.is_full = true;
-                return Ok(false);
-            }
+            Err(_) => return Ok(!replace(&mut self.is_full, true)),
         };
-        self.is_full = false;
+        let was_full = replace(&mut self.is_full, false);
         let packet = match self.rx.peek() {
             Ok(packet) => packet,
             Err(_) if R::CLOSES => return Err(Closed),
@@ -85,7 +84,7 @@ impl<'v, T: Tx + Renew, R: Rx + Renew> Link<'v, T, R> {
         // Whatever keeps the answer back, a link that is lost is found at the next step.
         let _ = self.tx.commit(len);
         self.tx.flush();
-        Ok(received || len > 0)
+        Ok(received || len > 0 || was_full)
     }
 }
 
