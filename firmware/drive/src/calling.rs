@@ -208,7 +208,7 @@ impl<T: Tx + Renew, R: Rx + Renew, P: Pace, const CALLS: usize, const INBOX: usi
             false => self.rx.arm(Waker::noop()),
         }
         // What came before is found by one more step.
-        if !self.step() && !(for_place && self.tx.place(0).is_ok()) {
+        if !(self.step() || for_place && self.tx.place(0).is_ok()) {
             self.pace.sleep();
         }
     }

@@ -36,11 +36,50 @@ global_asm!(
     exit = sym exit,
 );
 
+// As an interrupt handler: leaves whatever was interrupted, by returning to the start instead of to it.
+global_asm!(
+    ".section .text.restart, \"ax\"",
+    ".thumb",
+    ".globl sinew_restart",
+    ".thumb_func",
+    "sinew_restart:",
+    "cpsid i",
+    "ldr r0, =__stack_top",
+    "subs r0, #32", // an exception frame: its last two words are where to go, and the thumb bit
+    "mov sp, r0",
+    "ldr r1, =sinew_reset",
+    "str r1, [r0, #24]",
+    "movs r1, #1",
+    "lsls r1, r1, #24",
+    "str r1, [r0, #28]",
+    "bx lr",
+    ".pool",
+);
+
+unsafe extern "C" {
+    /// An interrupt handler after which the image begins again, as after reset: with its statics as they were
+    /// linked, an empty stack, and interrupts masked. Devices stay as they are, this interrupt included: it is to
+    /// be taken back before interrupts are let in again.
+    #[link_name = "sinew_restart"]
+    pub safe fn restart();
+}
+
 /// Waits for the next interrupt; one that is pending already ends the wait at once.
 #[inline(always)]
 pub fn sleep() {
     // SAFETY: the instruction only waits.
     unsafe { asm!("wfi", options(nomem, nostack, preserves_flags)) }
+}
+
+/// Sleeps until the next interrupt, unless `busy` says that there is something to do: what a handler changes in
+/// between is not missed. To be called with interrupts let in.
+pub fn sleep_unless(busy: impl FnOnce() -> bool) {
+    // SAFETY: interrupts are masked for two instructions and a look. Handlers run after that.
+    unsafe { asm!("cpsid i", options(nostack, preserves_flags)) }
+    if !busy() {
+        sleep();
+    }
+    unmask();
 }
 
 /// Lets interrupt handlers run from now on.

@@ -8,12 +8,12 @@
 #[cfg(target_arch = "arm")]
 mod cortex;
 #[cfg(target_arch = "arm")]
-pub use cortex::{exit, sleep, unmask};
+pub use cortex::{exit, restart, sleep, sleep_unless, unmask};
 
 #[cfg(target_arch = "riscv32")]
 mod riscv;
 #[cfg(target_arch = "riscv32")]
-pub use riscv::exit;
+pub use riscv::{exit, masked, release, sleep, unmask, wait};
 
 /// Reached by no code of an image that links.
 #[panic_handler]
