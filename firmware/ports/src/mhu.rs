@@ -42,12 +42,14 @@ impl<const BASE: usize, const CORE: usize, const BIT: u32> Mhu<BASE, CORE, BIT> 
     }
 }
 
+// ANCHOR: doorbell
 impl<const BASE: usize, const CORE: usize, const BIT: u32> Doorbell for Mhu<BASE, CORE, BIT> {
     fn ring(&self) {
         barrier();
         Self::write(SET, 1 - CORE);
     }
 }
+// ANCHOR_END: doorbell
 
 #[cfg(test)]
 mod tests {

@@ -58,6 +58,7 @@ impl<const BASE: usize> Uart<BASE> {
     }
 }
 
+// ANCHOR: device
 /// The receive interrupt ends with the last byte. Where there is no room, a byte that is sent is lost.
 impl<const BASE: usize> Device for Uart<BASE> {
     fn receive(&self) -> Option<u8> {
@@ -72,6 +73,7 @@ impl<const BASE: usize> Device for Uart<BASE> {
         Self::write(DATA, byte);
     }
 }
+// ANCHOR_END: device
 
 #[cfg(test)]
 mod tests {

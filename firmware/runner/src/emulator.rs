@@ -2,6 +2,7 @@
 //! shares.
 
 use std::io::{Read, Write};
+use std::mem::replace;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -14,6 +15,8 @@ use crate::machine::{AN385, Machine};
 
 /// No answer of the emulator takes this long on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// No image that ends by itself runs this long.
+const LONGEST: Duration = Duration::from_secs(100);
 /// The emulator ends after this, even where nobody is left to stop it.
 const LIMIT_S: &str = "120";
 /// How much below the start of the stack is looked at, in bytes.
@@ -47,24 +50,31 @@ pub struct Emulator {
     /// Where it has one.
     uart: Option<UnixStream>,
     monitor: UnixStream,
+    /// The monitor's first prompt has been read.
+    is_greeted: bool,
     folder: PathBuf,
 }
 
 impl Emulator {
     /// Starts the image.
     pub fn start(machine: Machine, image: &Image) -> Result<Emulator> {
-        Emulator::start_with(machine, image, Uart::Ours, &[])
+        Emulator::start_with(machine, &[image], Uart::Ours, &[])
     }
 
     /// Starts the image with its UART at this socket, to which anybody may connect.
     pub fn start_listening(image: &Image, uart: &Path) -> Result<Emulator> {
         let at = format!("unix:{},server=on,wait=off", uart.display());
-        Emulator::start_with(AN385, image, Uart::At(at), &[])
+        Emulator::start_with(AN385, &[image], Uart::At(at), &[])
     }
 
     /// Starts the image with the same time for each instruction.
-    pub fn start_counting(machine: Machine, image: &Image) -> Result<Emulator> {
-        Emulator::start_with(machine, image, Uart::Ours, machine.counting)
+    pub fn start_counting(machine: Machine, images: &[&Image]) -> Result<Emulator> {
+        Emulator::start_with(machine, images, Uart::Ours, machine.counting)
+    }
+
+    /// Starts a board with an image for each of its cores.
+    pub fn start_cores(machine: Machine, images: &[&Image]) -> Result<Emulator> {
+        Emulator::start_with(machine, images, Uart::Ours, &[])
     }
 
     /// Starts the image with the file as its PSRAM, and with the doorbell at the socket `bell`, to
@@ -88,12 +98,12 @@ impl Emulator {
             ["-chardev", &chardev],
             ["-serial", "chardev:bell"],
         ];
-        Emulator::start_with(AN385, image, uart, sharing.as_flattened())
+        Emulator::start_with(AN385, &[image], uart, sharing.as_flattened())
     }
 
     fn start_with(
         machine: Machine,
-        image: &Image,
+        images: &[&Image],
         line: Uart,
         arguments: &[&str],
     ) -> Result<Emulator> {
@@ -119,15 +129,17 @@ impl Emulator {
             .args(["-serial", &serial])
             .args(arguments)
             .args(["-monitor", &format!("unix:{}", monitor.display())])
-            .arg("-kernel")
-            .arg(&image.path)
-            .arg("-device")
-            .arg(format!(
-                "loader,file={},addr={:#x},force-raw=on",
-                stack.display(),
-                image.stack_top - STACK_LOOK
-            ))
             .stdin(Stdio::null());
+        for (core, image) in images.iter().enumerate() {
+            let (path, stack) = (image.path.display(), stack.display());
+            let bottom = image.stack_top - STACK_LOOK;
+            match core {
+                0 => command.arg("-kernel").arg(&image.path),
+                _ => command.args(["-device", &format!("loader,file={path}")]),
+            };
+            let fill = format!("loader,file={stack},addr={bottom:#x},force-raw=on");
+            command.args(["-device", &fill]);
+        }
         let mut process = command.spawn()?;
         let sockets = accept(&monitor_socket, &mut process).and_then(|monitor| {
             let uart = has_uart.then(|| accept(&uart_socket, &mut process));
@@ -138,6 +150,7 @@ impl Emulator {
                 process,
                 uart,
                 monitor,
+                is_greeted: false,
                 folder,
             }),
             Err(error) => {
@@ -165,8 +178,9 @@ impl Emulator {
     pub fn stack_used(&mut self, image: &Image) -> Result<u64> {
         let dump = self.folder.join("dump");
         let bottom = image.stack_top - STACK_LOOK;
+        // As the first core sees it, whose addresses need not be those of the machine.
         self.command(&format!(
-            "pmemsave {bottom:#x} {STACK_LOOK:#x} \"{}\"",
+            "memsave {bottom:#x} {STACK_LOOK:#x} \"{}\"",
             dump.display()
         ))?;
         let stack = std::fs::read(dump)?;
@@ -180,7 +194,7 @@ impl Emulator {
     /// Waits until the image has ended, and gives its exit code.
     pub fn wait(mut self) -> Result<i32> {
         let start = Instant::now();
-        while start.elapsed() < PATIENCE {
+        while start.elapsed() < LONGEST {
             if let Some(status) = self.process.try_wait()? {
                 return Ok(status.code().unwrap_or(-1));
             }
@@ -192,14 +206,19 @@ impl Emulator {
     /// Runs a command of the emulator's monitor and waits until it is done.
     fn command(&mut self, command: &str) -> Result<()> {
         let prompt = b"(qemu) ";
-        // The prompt of the start, and the one behind the command.
+        // The prompt of the start, once, and the one behind the command.
+        let prompts = if replace(&mut self.is_greeted, true) {
+            1
+        } else {
+            2
+        };
         writeln!(self.monitor, "{command}")?;
         let (mut seen, mut byte) = (Vec::new(), [0]);
         while seen
             .windows(prompt.len())
             .filter(|part| part == prompt)
             .count()
-            < 2
+            < prompts
         {
             self.monitor.read_exact(&mut byte)?;
             seen.push(byte[0]);

@@ -83,3 +83,18 @@ pub const VIRT: Machine = Machine {
     arguments: &["-bios", "none", "-m", "16M"],
     counting: &["-icount", "shift=0,sleep=off"],
 };
+
+/// Two Cortex-M33 cores.
+pub const AN521: Machine = Machine {
+    target: "thumbv8m.main-none-eabi",
+    package: "an521",
+    name: "mps2-an521",
+    images: &["--bins"],
+    ..AN385
+};
+
+/// Two RISC-V harts.
+pub const VIRT2: Machine = Machine {
+    arguments: &["-bios", "none", "-m", "16M", "-smp", "2"],
+    ..VIRT
+};

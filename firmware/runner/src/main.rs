@@ -8,6 +8,7 @@
 mod agreed;
 mod budget;
 mod calls;
+mod cores;
 mod embassy;
 mod emulator;
 mod garbage;
@@ -29,7 +30,7 @@ use budget::Figures;
 use calls::Services;
 use emulator::Emulator;
 use image::Image;
-use machine::{AN385, AN386, AVR, M0, Machine, NODE, RPC, VIRT};
+use machine::{AN385, AN386, AN521, AVR, M0, Machine, NODE, RPC, VIRT};
 
 /// Whatever goes wrong, said in words.
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
@@ -83,7 +84,7 @@ fn main() -> ExitCode {
 
 /// Measures everything.
 fn run() -> Result<Figures> {
-    for machine in [AN385, AN386, NODE, RPC, M0, AVR, VIRT] {
+    for machine in [AN385, AN386, NODE, RPC, M0, AVR, VIRT, AN521] {
         emulator::check(machine)?;
         image::build(machine)?;
     }
@@ -101,6 +102,7 @@ fn run() -> Result<Figures> {
     rpc::run(&mut figures)?;
     serve_shared(&mut figures)?;
     embassy::run(&mut figures)?;
+    cores::run(&mut figures)?;
     for (name, check) in zenoh::IMAGES {
         let image = Image::read(NODE, name)?;
         let mut board = Emulator::start(NODE, &image)?;
@@ -176,7 +178,7 @@ fn restarts() -> u32 {
 /// Runs an image that counts instructions.
 fn count(machine: Machine, image: &str, name: &str, figures: &mut Figures) -> Result<()> {
     let image = Image::read(machine, image)?;
-    let board = Emulator::start_counting(machine, &image)?;
+    let board = Emulator::start_counting(machine, &[&image])?;
     let mut text = String::new();
     board.uart()?.read_to_string(&mut text)?;
     match board.wait()? {

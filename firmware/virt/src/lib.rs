@@ -1,54 +1,30 @@
-//! QEMU's RISC-V board `virt`, as far as counts need it: RV32, one core, one UART.
+//! QEMU's RISC-V board `virt`, RV32: one hart with a service on its UART, or two harts, each with an image of its
+//! own, joined by memory that they share (see [`pair`]).
 //!
-//! | image | what it shows |
+//! | image of hart 0 | what it shows |
 //! |---|---|
-//! | `calls` | instructions per call through a message channel, printed on the UART |
+//! | `direct` | the demo services on the UART, no queue |
+//! | `client` | calls of all kinds to hart 1, and restarts of either |
+//! | `besieged` | the same while hart 1 scribbles |
+//! | `count` | instructions per message of five words and its answer, printed on the UART |
+//! | `calls` | instructions per call through a message channel inside one image, printed on the UART |
+//!
+//! | image of hart 1 | what it shows |
+//! |---|---|
+//! | `serve` | `demo.Cache` and `demo.Kinds` |
+//! | `scribble` | the same, and garbage in its own segment |
+//! | `answer` | messages of five words |
+//!
+//! The software interrupt of a hart is its doorbell; the timer interrupt of hart 1 starts it again.
 #![no_std]
+#![deny(unsafe_code)]
 
 extern crate sinew_mem;
 
-use core::arch::asm;
-use core::ptr;
+#[allow(unsafe_code)]
+mod board;
+#[allow(unsafe_code)]
+mod count;
 
-/// A 16550.
-const UART: usize = 0x1000_0000;
-const UART_STATE: usize = UART + 5;
-const TX_EMPTY: u8 = 0x20;
-
-/// This board, for [`counted`]. Under `-icount shift=0` the counter counts instructions, without it time.
-pub struct Virt;
-
-impl counted::Board for Virt {
-    #[inline(always)]
-    fn ticks() -> u32 {
-        let retired: u32;
-        // SAFETY: reads a counter. Memory is named, so that what is counted stays where it is.
-        unsafe { asm!("csrr {}, minstret", out(reg) retired, options(nostack, preserves_flags)) }
-        retired
-    }
-
-    #[inline(always)]
-    fn elapsed(from: u32, to: u32) -> u32 {
-        to.wrapping_sub(from)
-    }
-
-    fn instructions(ticks: u32) -> u32 {
-        ticks
-    }
-
-    fn spin(times: u32) {
-        // SAFETY: it changes a register, and nothing else.
-        unsafe {
-            asm!("1: addi {0}, {0}, -1", "bnez {0}, 1b", inout(reg) times => _, options(nomem, nostack))
-        }
-    }
-
-    fn send(byte: u8) {
-        let state = ptr::with_exposed_provenance::<u8>(UART_STATE);
-        let data = ptr::with_exposed_provenance_mut::<u8>(UART);
-        // SAFETY: the state can be read, and has no effect.
-        while unsafe { state.read_volatile() } & TX_EMPTY == 0 {}
-        // SAFETY: what is written is sent, and nothing else.
-        unsafe { data.write_volatile(byte) }
-    }
-}
+pub use board::{Board, TIMER, UART, Uart0, sleep, start_uart};
+pub use count::Virt;
