@@ -29,6 +29,7 @@ pub fn unreachable(endpoint: &Endpoint, method: &Method, error: &ConnectError) -
 pub fn explain(endpoint: &Endpoint, error: &ConnectError) -> (String, String) {
     let serial = matches!(endpoint.address, Address::Serial(..));
     let shared = matches!(endpoint.address, Address::Shm(_));
+    let emulated = matches!(endpoint.address, Address::Qemu(_));
     match error {
         ConnectError::NoHost(_, error) => (
             format!("the host name has no address ({error})"),
@@ -61,6 +62,11 @@ pub fn explain(endpoint: &Endpoint, error: &ConnectError) -> (String, String) {
         ConnectError::Trouble(_, error) => (
             format!("the server could not do its part ({error})"),
             remedy(error).unwrap_or("look at its process").into(),
+        ),
+        ConnectError::Qemu(_, error) => (error.cause(), error.remedy()),
+        ConnectError::TimedOut(_) if emulated => (
+            "the image does not open its side of the memory".into(),
+            "check mtu= or config= against its own, and link=".into(),
         ),
         ConnectError::TimedOut(_) if shared && endpoint.doorbell.is_some() => (
             "the core that shares the memory does not open its side".into(),

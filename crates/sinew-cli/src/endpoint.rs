@@ -11,7 +11,8 @@ use crate::failure::Failure;
 /// Where the link is. Options win over those in the endpoint's text.
 #[derive(Debug, Args)]
 pub struct At {
-    /// tcp:HOST:PORT, udp:HOST:PORT, unix:PATH, shm:PATH, serial:PATH?baud=N, exec:COMMAND or stdio:
+    /// tcp:HOST:PORT, udp:HOST:PORT, unix:PATH, shm:PATH, serial:PATH?baud=N, qemu:IMAGE,
+    /// exec:COMMAND or stdio:
     endpoint: Endpoint,
     /// The channel id of the calls [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -19,7 +20,8 @@ pub struct At {
     /// The framing on a byte stream: hdlc, len, cobs or zenoh [default: hdlc]
     #[arg(long, value_parser = framing)]
     frame: Option<Framing>,
-    /// The largest packet in bytes, 64 to 4096 [default: 1024]
+    /// The largest packet in bytes, 64 to 4096 [default: 1024; of qemu what the
+    /// image says]
     #[arg(long, value_name = "BYTES", value_parser = mtu())]
     mtu: Option<usize>,
 }

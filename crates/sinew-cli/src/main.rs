@@ -62,6 +62,7 @@ fn main() -> ExitCode {
             };
         }
     };
+    sinew_io::qemu::on_end(|at, ended| output::note(&format!("{}: {ended}", at.address)));
     let result = match cli.command {
         Command::Serve(args) => serve::run(args),
         Command::Call(args) => call::run(args),

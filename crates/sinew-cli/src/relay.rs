@@ -15,7 +15,7 @@ use crate::serve::{cannot_serve, end_at_ctrl_c, say};
 /// Carry packets between any two links, as they are.
 ///
 /// The first endpoint is served: tcp, unix, udp and shm listen there for any number of peers; serial,
-/// exec, stdio and shm with doorbell= are one link. The second is opened for each link of the first: when
+/// exec, stdio, qemu and shm with doorbell= are one link. The second is opened for each link of the first: when
 /// its peer connects, and where there are no connections, when its first packet comes, and again with the
 /// next packet after the second has closed. Where one side closes, so does the other.
 ///

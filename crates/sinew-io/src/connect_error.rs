@@ -7,6 +7,7 @@ use std::time::Duration;
 use sinew_shm::linux::exchange::Refusal;
 
 use crate::endpoint::{Address, Endpoint, Use};
+use crate::qemu::StartError;
 
 /// How long a connection may take to come about.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -37,6 +38,8 @@ pub enum ConnectError {
     Config(Endpoint, String),
     /// The two sides of shared memory do not fit: what differs.
     Differs(Endpoint, Refusal),
+    /// The image could not be started in the emulator: why.
+    Qemu(Endpoint, Box<StartError>),
     /// Something else went wrong.
     Io(Endpoint, io::Error),
 }
@@ -82,6 +85,12 @@ impl fmt::Display for ConnectError {
                      {at}` starts the demo)"
                 ),
             },
+            ConnectError::TimedOut(at) if matches!(at.address, Address::Qemu(_)) => write!(
+                f,
+                "{at}: the image does not open its side of the memory within {} s: check mtu= or \
+                 config= against its own, and link=",
+                CONNECT_TIMEOUT.as_secs()
+            ),
             ConnectError::TimedOut(at) if at.doorbell.is_some() => write!(
                 f,
                 "{at}: the core that shares the memory does not open its side within {} s: start \
@@ -135,6 +144,7 @@ impl fmt::Display for ConnectError {
                 "{at}: the two sides do not fit ({refusal}): give both the same mtu or link \
                  file, and build both from the same release"
             ),
+            ConnectError::Qemu(at, error) => write!(f, "{at}: {error}"),
             ConnectError::Io(at, error) => match remedy(error) {
                 Some(remedy) => write!(f, "{at}: {error}: {remedy}"),
                 None => write!(f, "{at}: {error}"),
@@ -168,6 +178,7 @@ impl ConnectError {
             | ConnectError::Baud(at, _)
             | ConnectError::Config(at, _)
             | ConnectError::Differs(at, _)
+            | ConnectError::Qemu(at, _)
             | ConnectError::Io(at, _) => at,
         }
     }

@@ -2,20 +2,23 @@
 //!
 //! ```text
 //! tcp:HOST:PORT    udp:HOST:PORT    unix:PATH    serial:PATH    exec:COMMAND    stdio:    shm:PATH
+//! qemu:IMAGE
 //! ```
 //! Options follow the last `?`, joined by `&`:
 //!
 //! | option | for | default |
 //! |---|---|---|
-//! | `frame=hdlc`, `len`, `cobs` or `zenoh` | byte streams: tcp, unix, serial, exec, stdio | `hdlc`; [`Use`] |
+//! | `frame=hdlc`, `len`, `cobs` or `zenoh` | byte streams: tcp, unix, serial, exec, stdio, and the UART of qemu | `hdlc`; [`Use`] |
 //! | `channel=N` | all; 1 to 4,294,967,295 | 1 |
-//! | `mtu=N` | all, but not beside `config`; 64 to 4,096 bytes per packet, for [other uses](Use) than calls more | 1,024; [`Use`] |
+//! | `mtu=N` | all, but not beside `config`; 64 to 4,096 bytes per packet, for [other uses](Use) than calls more | 1,024; [`Use`]; of qemu what the image says |
 //! | `baud=N` | serial | 115,200 |
 //! | `doorbell=SOCKET` | shm, in memory that an emulator or another core shares: a unix socket, on which one byte rings | none: a process serves at PATH |
 //! | `offset=N` | the same: where the link begins in the file, in bytes, a multiple of 4,096 | 0 |
-//! | `config=FILE` | shm: a link file (`sinew_shm::domain::file`), one channel of which carries the calls | a link with one channel, of `mtu` |
+//! | `config=FILE` | shm, qemu: a link file (`sinew_shm::domain::file`), one channel of which carries the calls | a link with one channel, of `mtu` |
 //! | `queue=NAME` | with `config`: which channel, by its name or id | `rpc`, or the only one |
-//! | `spin=N` | shm; 0 to 1,000 microseconds of looking before a sleep | 50 |
+//! | `spin=N` | shm, qemu; 0 to 1,000 microseconds of looking before a sleep | 50 |
+//! | `machine=NAME` | qemu: a machine of [`qemu::MACHINES`](crate::qemu::MACHINES) | what the image says |
+//! | `link=uart` or `shm` | qemu: whether the image talks by its UART, or by memory and a doorbell | what the image says |
 //!
 //! IPv6 addresses stand in brackets: `tcp:[::1]:4000`. A path or command that contains a `?` ends
 //! in one more. `stdio:` is the other end of `exec:`: the own standard input and output.
@@ -41,6 +44,8 @@ const MAX_DATAGRAM: usize = 65_487;
 const UDP_BATCH: usize = 1450;
 /// The speed of a serial line where an endpoint names none.
 pub const DEFAULT_BAUD: u32 = 115_200;
+/// The packet size of an endpoint that leaves it to its image.
+const AS_THE_IMAGE_SAYS: usize = 0;
 /// The longest time to look before a sleep that an endpoint may name.
 pub const MAX_SPIN: Duration = Duration::from_millis(1);
 
@@ -74,6 +79,7 @@ impl Use {
     fn mtu(self, address: &Address, framing: Framing) -> usize {
         let on_stream = address.is_stream().then_some(framing);
         match (self, on_stream) {
+            _ if matches!(address, Address::Qemu(_)) => AS_THE_IMAGE_SAYS,
             (Use::Batches | Use::Any, Some(Framing::Zenoh)) => MAX_BATCH,
             (Use::Batches, Some(Framing::Length)) => MAX_BATCH,
             (Use::Batches, None) if matches!(address, Address::Shm(_)) => MAX_BATCH,
@@ -103,7 +109,8 @@ pub struct Endpoint {
     /// The channel id of calls.
     pub channel: u32,
     /// The largest packet in bytes. Both sides should agree; a larger packet is counted and
-    /// dropped. Over shared memory both sides must have the same.
+    /// dropped. Over shared memory both sides must have the same. 0 for an image in an emulator: what
+    /// the image says.
     pub mtu: usize,
     /// Over shared memory: how long a thread that waits looks for a packet before it sleeps, in
     /// whole microseconds, at most [`MAX_SPIN`]; `None` is 50. Whoever else needs the processor gets
@@ -151,10 +158,48 @@ pub enum Address {
     Stdio,
     /// Memory shared with another process or processor.
     Shm(PathBuf),
+    /// An image on a board that QEMU emulates, which is started for the link and ends with it.
+    Qemu(Box<Emulated>),
+}
+
+/// An image, and what is to hold in place of what it says of itself.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Emulated {
+    /// The ELF file.
+    pub image: PathBuf,
+    /// The machine of QEMU on which it runs; `None`: as it says.
+    pub machine: Option<String>,
+    /// By what it talks; `None`: as it says.
+    pub carrier: Option<Carrier>,
+}
+
+/// By what a board talks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Carrier {
+    /// Frames on its UART.
+    Uart,
+    /// Memory, with a doorbell in both directions.
+    Shm,
+}
+
+impl Carrier {
+    /// The one of this name: `uart` or `shm`.
+    pub fn from_name(name: &str) -> Option<Carrier> {
+        let known = [Carrier::Uart, Carrier::Shm];
+        known.into_iter().find(|carrier| carrier.name() == name)
+    }
+
+    /// Its name in endpoints, and in what images say of themselves.
+    pub fn name(self) -> &'static str {
+        match self {
+            Carrier::Uart => "uart",
+            Carrier::Shm => "shm",
+        }
+    }
 }
 
 impl Address {
-    /// Whether packets are framed on a byte stream here.
+    /// Whether packets are framed on a byte stream here, or may be: an image says only when it is read.
     pub fn is_stream(&self) -> bool {
         !matches!(self, Address::Udp(..) | Address::Shm(_))
     }
@@ -204,7 +249,7 @@ impl fmt::Display for EndpointError {
                 None => write!(
                     f,
                     "`{text}` is no endpoint: write tcp:HOST:PORT, udp:HOST:PORT, unix:PATH, \
-                     serial:PATH, shm:PATH, exec:COMMAND or stdio:"
+                     serial:PATH, shm:PATH, qemu:IMAGE, exec:COMMAND or stdio:"
                 ),
             },
             EndpointError::HostPort(text) => write!(
@@ -219,7 +264,7 @@ impl fmt::Display for EndpointError {
             EndpointError::Option(text) => write!(
                 f,
                 "there is no option `{text}`: known are frame, channel, mtu, baud, config, queue, \
-                 spin, doorbell and offset; a path or command that contains a `?` must end in one more"
+                 spin, doorbell, offset, machine and link; a path or command that contains a `?` must end in one more"
             ),
             EndpointError::Misplaced(option) => {
                 write!(
@@ -246,6 +291,8 @@ impl fmt::Display for EndpointError {
                     "config" => "the path of a link file",
                     "queue" => "the name or the id of a channel in the link file",
                     "offset" => "bytes, a multiple of 4096",
+                    "machine" => "the name of a machine of QEMU",
+                    "link" => "uart or shm",
                     _ => "a speed in baud, for example 115200",
                 };
                 write!(
@@ -329,6 +376,11 @@ impl Endpoint {
             "stdio" if rest.is_empty() => Address::Stdio,
             "stdio" => return Err(EndpointError::NotEmpty(rest.to_string())),
             "shm" => Address::Shm(path()?.into()),
+            "qemu" => Address::Qemu(Box::new(Emulated {
+                image: path()?.into(),
+                machine: None,
+                carrier: None,
+            })),
             _ => return Err(EndpointError::Kind(place.to_string())),
         };
         let mut endpoint = Endpoint::new(address, usage);
@@ -400,12 +452,26 @@ impl Endpoint {
                 }
                 _ => return Err(EndpointError::Misplaced("baud")),
             },
-            "spin" | "doorbell" | "offset" | "config" | "queue"
-                if !matches!(self.address, Address::Shm(_)) =>
+            "machine" | "link" => {
+                let Address::Qemu(emulated) = &mut self.address else {
+                    return Err(misplaced(name, &["machine", "link"]));
+                };
+                match name {
+                    "machine" if value.is_empty() => return Err(bad("machine")),
+                    "machine" => emulated.machine = Some(value.into()),
+                    _ => {
+                        let carrier = Carrier::from_name(value);
+                        emulated.carrier = Some(carrier.ok_or_else(|| bad("link"))?);
+                    }
+                }
+            }
+            "doorbell" | "offset" if !matches!(self.address, Address::Shm(_)) => {
+                return Err(misplaced(name, &["doorbell", "offset"]));
+            }
+            "spin" | "config" | "queue"
+                if !matches!(self.address, Address::Shm(_) | Address::Qemu(_)) =>
             {
-                let known = ["spin", "doorbell", "offset", "config", "queue"];
-                let misplaced = known.into_iter().find(|known| *known == name);
-                return Err(EndpointError::Misplaced(misplaced.unwrap_or_default()));
+                return Err(misplaced(name, &["spin", "config", "queue"]));
             }
             "doorbell" if value.is_empty() => return Err(bad("doorbell")),
             "doorbell" => self.doorbell.get_or_insert_default().socket = value.into(),
@@ -428,6 +494,11 @@ impl Endpoint {
         }
         Ok(())
     }
+}
+
+fn misplaced(name: &str, known: &[&'static str]) -> EndpointError {
+    let name = known.iter().find(|known| **known == name);
+    EndpointError::Misplaced(name.copied().unwrap_or_default())
 }
 
 fn host_port(text: &str) -> Result<(String, u16), EndpointError> {
@@ -459,6 +530,7 @@ impl fmt::Display for Address {
             Address::Exec(command) => write!(f, "exec:{command}"),
             Address::Stdio => f.write_str("stdio:"),
             Address::Shm(path) => write!(f, "shm:{}", path.display()),
+            Address::Qemu(emulated) => write!(f, "qemu:{}", emulated.image.display()),
         }
     }
 }
@@ -481,6 +553,12 @@ impl fmt::Display for Endpoint {
             && baud != DEFAULT_BAUD
         {
             options.push(format!("baud={baud}"));
+        }
+        if let Address::Qemu(emulated) = &self.address {
+            let machine = emulated.machine.iter();
+            options.extend(machine.map(|machine| format!("machine={machine}")));
+            let carrier = emulated.carrier.iter();
+            options.extend(carrier.map(|carrier| format!("link={}", carrier.name())));
         }
         if let Some(spin) = self.spin {
             options.push(format!("spin={}", spin.as_micros()));
@@ -526,6 +604,10 @@ mod tests {
             "shm:/dev/shm/board?mtu=64&doorbell=/run/bell&offset=8192",
             "shm:/run/sinew.sock?config=robot.toml",
             "shm:/run/sinew.sock?config=robot.toml&queue=calls",
+            "qemu:target/board",
+            "qemu:/odd/im?age?",
+            "qemu:board?frame=cobs&channel=2&mtu=64&machine=mps2-an385&link=uart",
+            "qemu:board?link=shm&spin=0&config=robot.toml",
         ] {
             let endpoint: Endpoint = text.parse().unwrap();
             assert_eq!(endpoint.to_string(), text);
@@ -550,6 +632,10 @@ mod tests {
         assert_eq!(of(Use::Any, "unix:/x?frame=zenoh").1, MAX_BATCH);
         assert_eq!(of(Use::Any, "unix:/x?frame=zenoh&mtu=64").1, 64);
         assert_eq!(of(Use::Any, "udp:a:1?mtu=65487").1, MAX_DATAGRAM);
+        for usage in [Use::Calls, Use::Batches, Use::Any] {
+            assert_eq!(of(usage, "qemu:x"), (hdlc, AS_THE_IMAGE_SAYS));
+            assert_eq!(of(usage, "qemu:x?mtu=128"), (hdlc, 128));
+        }
     }
 
     #[test]
@@ -610,6 +696,12 @@ mod tests {
         assert_eq!(error("shm:/x?config=y&mtu=64"), Beside("mtu", "config"));
         assert_eq!(error("shm:/x?mtu=64&mtu=512"), Twice("mtu".into()));
         assert_eq!(error("shm:/x?config=y&config=z"), Twice("config".into()));
+        assert_eq!(error("qemu:"), Empty);
+        assert_eq!(error("qemu:x?doorbell=/y"), Misplaced("doorbell"));
+        assert_eq!(error("shm:/x?machine=virt"), Misplaced("machine"));
+        assert_eq!(error("unix:/x?link=uart"), Misplaced("link"));
+        assert_eq!(error("qemu:x?machine="), Value("machine", "".into()));
+        assert_eq!(error("qemu:x?link=can"), Value("link", "can".into()));
         assert_eq!(error("serial:/x?baud=fast"), Value("baud", "fast".into()));
     }
 }

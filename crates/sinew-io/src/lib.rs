@@ -12,6 +12,7 @@
 //! | [`client`] | a blocking client, driven in the caller's thread |
 //! | [`reconnect`] | a link that is opened again when it is lost |
 //! | [`pubsub`] | a node that publishes, subscribes and queries: Zenoh |
+//! | [`qemu`] | boards that QEMU emulates |
 //! | [`relay`] | packets from one link to another, and back |
 //! | [`serve`] | services for any number of links, one thread each |
 //! | `tokio` (feature) | an async client that tasks share, a server task per link, an async node |
@@ -32,6 +33,7 @@ pub mod open;
 mod out;
 mod parked;
 pub mod pubsub;
+pub mod qemu;
 mod reactor;
 pub mod reconnect;
 pub mod relay;

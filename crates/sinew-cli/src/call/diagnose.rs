@@ -169,6 +169,7 @@ pub fn lost(endpoint: &Endpoint, traffic: &Traffic) -> Failure {
         Address::Tcp(..) | Address::Unix(_) if silent => {
             "the server closed the connection at once: it may speak another protocol or framing"
         }
+        Address::Qemu(_) => "look why the image ends, then call again",
         Address::Serial(..) => "the device was unplugged or reset: connect it, then call again",
         _ => "the server stopped or closed the link: look at its log, then call again",
     };

@@ -8,7 +8,7 @@ use super::Apart;
 use crate::endpoint::{Address, Endpoint};
 use crate::open::{self, CONNECT_TIMEOUT, ConnectError};
 use crate::shm::dial;
-use crate::{bytes, stream};
+use crate::{bytes, qemu, stream};
 
 /// Connects to, or opens, what the endpoint names.
 pub fn open(endpoint: &Endpoint) -> Result<Apart, ConnectError> {
@@ -23,6 +23,10 @@ pub fn open(endpoint: &Endpoint) -> Result<Apart, ConnectError> {
             .map_err(fail),
         Address::Udp(host, port) => Ok(open::open_udp_link(endpoint, host, *port)?.apart()),
         Address::Shm(path) => Ok(dial::open(endpoint, path)?.apart()),
+        Address::Qemu(emulated) => Ok(match qemu::link(endpoint, emulated)? {
+            qemu::Link::Uart(link) => link.apart(),
+            qemu::Link::Shm(link) => link.apart(),
+        }),
         Address::Serial(..) | Address::Exec(_) | Address::Stdio => {
             Ok(open::open_bytes(endpoint)?.apart())
         }

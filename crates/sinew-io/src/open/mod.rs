@@ -20,6 +20,7 @@ use crate::bytes::ByteLink;
 use crate::client::Client;
 use crate::endpoint::{Address, Endpoint};
 use crate::link::{AnyLink, Erased};
+use crate::qemu;
 use crate::shm::dial;
 use crate::udp::UdpLink;
 
@@ -46,13 +47,17 @@ pub fn open(endpoint: &Endpoint) -> Result<AnyLink, ConnectError> {
     Ok(match &endpoint.address {
         Address::Udp(host, port) => Box::new(Erased(open_udp_link(endpoint, host, *port)?)),
         Address::Shm(path) => Box::new(Erased(dial::open(endpoint, path)?)),
+        Address::Qemu(emulated) => match qemu::link(endpoint, emulated)? {
+            qemu::Link::Uart(link) => Box::new(Erased(link)),
+            qemu::Link::Shm(link) => Box::new(Erased(link)),
+        },
         _ => Box::new(Erased(open_bytes(endpoint)?)),
     })
 }
 
 /// As [`open`], but gives the halves.
 pub fn open_halves(endpoint: &Endpoint) -> Result<Halves, ConnectError> {
-    match &endpoint.address {
+    let bytes = match &endpoint.address {
         Address::Udp(host, port) => {
             let (tx, rx) = open_udp_link(endpoint, host, *port)?.split();
             return Ok(Halves {
@@ -62,9 +67,13 @@ pub fn open_halves(endpoint: &Endpoint) -> Result<Halves, ConnectError> {
             });
         }
         Address::Shm(path) => return dial::open_halves(endpoint, path),
-        _ => {}
-    }
-    let (tx, rx, keep) = open_bytes(endpoint)?.split();
+        Address::Qemu(emulated) => match qemu::link(endpoint, emulated)? {
+            qemu::Link::Uart(link) => link,
+            qemu::Link::Shm(link) => return dial::halves(endpoint, link),
+        },
+        _ => open_bytes(endpoint)?,
+    };
+    let (tx, rx, keep) = bytes.split();
     Ok(Halves {
         tx: Box::new(tx),
         rx: Box::new(rx),
@@ -89,8 +98,10 @@ pub(crate) fn open_bytes(endpoint: &Endpoint) -> Result<ByteLink, ConnectError> 
         }
         Address::Exec(command) => exec::start(command, framing, mtu),
         Address::Stdio => stdio(framing, mtu),
-        // They carry packets, and are opened elsewhere.
-        Address::Shm(_) | Address::Udp(..) => Err(io::ErrorKind::Unsupported.into()),
+        // They carry packets, or may do so, and are opened elsewhere.
+        Address::Shm(_) | Address::Udp(..) | Address::Qemu(_) => {
+            Err(io::ErrorKind::Unsupported.into())
+        }
     }
     .map_err(fail)
 }

@@ -221,6 +221,10 @@ impl<S: Service + Send + 'static, const CALLS: usize> Server<S, CALLS> {
                 crate::udp::enlarge(&socket);
                 Box::new(move || udp::run(&server, &socket, &at, &inner))
             }
+            Address::Qemu(_) => {
+                let mut link = open::open(&endpoint)?;
+                Box::new(move || server.serve_one(&inner, &mut link, at.channel, None))
+            }
             _ => {
                 let mut link = open::open_bytes(&endpoint)?;
                 Box::new(move || server.serve_one(&inner, &mut link, at.channel, None))

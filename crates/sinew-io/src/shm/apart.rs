@@ -28,11 +28,6 @@ impl ProcessLink {
     /// The halves, for two threads; see [`apart`](crate::apart). The link closes with the receiving
     /// one.
     pub fn apart(self) -> Apart {
-        self.apart_keeping(None)
-    }
-
-    /// As [`ProcessLink::apart`], with something that goes with the link.
-    pub(crate) fn apart_keeping(self, keep: Option<Box<dyn Send>>) -> Apart {
         Apart {
             tx: Box::new(ApartTx {
                 tx: self.tx.half,
@@ -47,7 +42,7 @@ impl ProcessLink {
                 waker: self.woken.clone().into(),
                 woken: self.woken,
                 watch: None,
-                _keep: keep,
+                _keep: self.keep,
             }),
         }
     }

@@ -27,11 +27,16 @@ pub(crate) fn open(endpoint: &Endpoint, path: &Path) -> Result<ProcessLink, Conn
 
 /// As [`open`], but gives the halves.
 pub(crate) fn open_halves(endpoint: &Endpoint, path: &Path) -> Result<Halves, ConnectError> {
-    let halves = open(endpoint, path)?.split();
-    let (tx, rx) = halves.ok_or_else(|| no_room(endpoint))?;
+    halves(endpoint, open(endpoint, path)?)
+}
+
+/// The halves of a link that was opened for this endpoint.
+pub(crate) fn halves(endpoint: &Endpoint, mut link: ProcessLink) -> Result<Halves, ConnectError> {
+    let keep = link.take_keep();
+    let (tx, rx) = link.split().ok_or_else(|| no_room(endpoint))?;
     Ok(Halves {
         tx: Box::new(tx),
         rx: Box::new(rx),
-        keep: None,
+        keep,
     })
 }

@@ -37,6 +37,8 @@ pub struct ProcessLink {
     pub(super) spin: Spin,
     pub(super) woken: Arc<Flag>,
     waker: Waker,
+    /// Dropped with the link, after its halves: an emulator.
+    pub(super) keep: Option<Box<dyn Send>>,
 }
 
 impl ProcessLink {
@@ -55,7 +57,19 @@ impl ProcessLink {
             spin: Spin::new(spin),
             waker: woken.clone().into(),
             woken,
+            keep: None,
         })
+    }
+
+    /// Keeps something alive as long as the link.
+    pub(crate) fn keeping(mut self, keep: impl Send + 'static) -> ProcessLink {
+        self.keep = Some(Box::new(keep));
+        self
+    }
+
+    /// What was given to be kept.
+    pub(crate) fn take_keep(&mut self) -> Option<Box<dyn Send>> {
+        self.keep.take()
     }
 
     /// The halves, for a driver that arms them instead of sleeping on the link: a thread of this

@@ -6,6 +6,7 @@
 //! ends the link.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,13 +31,24 @@ pub(crate) fn open(
     file: &Path,
     doorbell: &Doorbell,
 ) -> Result<ProcessLink, ConnectError> {
+    let bell = connected_stream(&doorbell.socket, CONNECT_TIMEOUT);
+    let bell = bell.map_err(|error| ConnectError::new(endpoint, error))?;
+    over(endpoint, file, doorbell.offset, bell)
+}
+
+/// The same with a doorbell that is connected.
+pub(crate) fn over(
+    endpoint: &Endpoint,
+    file: &Path,
+    offset: u64,
+    bell: OwnedFd,
+) -> Result<ProcessLink, ConnectError> {
     let fail = |error| ConnectError::new(endpoint, error);
-    let bell = connected_stream(&doorbell.socket, CONNECT_TIMEOUT).map_err(fail)?;
     let chosen = chosen(endpoint)?;
     let config = chosen.config;
     let len = domain::Region::of(&config).len;
     let len = usize::try_from(len).map_err(|error| fail(io::Error::other(error)))?;
-    let region = Region::open(file, doorbell.offset, len).map_err(fail)?;
+    let region = Region::open(file, offset, len).map_err(fail)?;
     let bell = RegionBell::Other(Arc::new(SocketBell::new(bell)));
     let link = Link::in_region(&region, config, Role::First, bell, options());
     let link = link.map_err(|error: LinkError| call_link::refused(endpoint, error))?;

@@ -127,7 +127,7 @@ impl Desk {
         match greeted {
             Ok(Greeted::Client(link, shows)) => {
                 match call_link::over(&self.at, link, self.chosen) {
-                    Ok(link) => lock(&self.made).push(link.apart_keeping(Some(Box::new(shows)))),
+                    Ok(link) => lock(&self.made).push(link.keeping(shows).apart()),
                     Err(_) => refuse(),
                 }
             }

@@ -33,8 +33,8 @@ use memory::Memory;
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Serves the endpoint: `tcp`, `unix`, `udp` and `shm` for any number of peers; a serial line, a
-/// child process, the standard streams and the memory of another core (`doorbell=`) are opened, and
-/// are the one peer.
+/// child process, the standard streams, the memory of another core (`doorbell=`) and an emulated board are
+/// opened, and are the one peer.
 ///
 /// On `udp` the first datagram of an address makes a link, and is its first packet.
 pub fn listen(endpoint: &Endpoint) -> Result<Listener, ListenError> {
