@@ -13,6 +13,8 @@
 //! | `zenoh_pub` | a node of Zenoh over the UART that publishes, and nothing else |
 //! | `zenoh_pubsub` | one that publishes and subscribes |
 //! | `zenoh_all` | one that publishes, subscribes, asks and answers |
+//! | `sensor` | a node of Zenoh that publishes a count and a temperature, over a domain link |
+//! | `sensor_uart` | the same sensor over the UART |
 //! | `puts` | instructions per published sample, printed on the UART |
 //! | `count` | instructions per call, printed on the UART |
 //! | `messages` | instructions per message through a domain channel, printed on the UART |
@@ -40,6 +42,7 @@ pub mod line;
 #[allow(unsafe_code)]
 pub mod lock;
 pub mod rpc;
+pub mod sensor;
 #[allow(unsafe_code)]
 pub mod shared;
 pub mod uart;

@@ -8,38 +8,52 @@ use core::ptr::{NonNull, with_exposed_provenance_mut};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use sinew_shm::domain::{
-    Block, ChannelPlan, Coherent, Doorbell, End, Memory, Options, Parts, Plan, Platform, Region,
-    Role, Slot, Span, Uses,
+    Block, ChannelPlan, Coherent, Config, Doorbell, End, Memory, Options, Parts, Plan, Platform,
+    Region, Role, Slot, Span, Uses,
 };
 use sinew_shm::{Lock, Segment};
 
-pub use crate::agreed::{CALLS, LINK};
+use crate::agreed::{self, LINK};
+pub use crate::agreed::{CALLS, MTU};
 use crate::board;
 
 /// PSRAM: Normal memory by the architecture's own map, so words may be read and written as in RAM.
 const PSRAM: usize = 0x2100_0000;
 const PSRAM_LEN: u64 = 16 << 20;
 
-/// The board's side of [`LINK`], with this lock, and with or without wakers.
-pub struct Board<L, const WAKERS: bool>(PhantomData<L>);
+/// The board's side of a [link](agreed::link) with packets of at most `N` bytes, with this lock, and with
+/// or without wakers.
+pub struct Board<L, const WAKERS: bool, const N: usize = MTU>(PhantomData<L>);
 
-impl<L: Lock, const WAKERS: bool> Platform for Board<L, WAKERS> {
+impl<L: Lock, const WAKERS: bool, const N: usize> Platform for Board<L, WAKERS, N> {
     type Lock = L;
     type Doorbell = Uart1;
     type Cache = Coherent;
     type Slots = [Slot; LINK.channels.len()];
     type Blocks = [Block; LINK.blocks()];
-    const PLAN: Option<Plan<'static>> = Some(Plan::new(LINK, Role::Second, &CHANNELS));
+    const PLAN: Option<Plan<'static>> = Some(Plan::new(
+        Link::<N>::CONFIG,
+        Role::Second,
+        &Link::<N>::CHANNELS,
+    ));
     const USES: Uses = Uses {
         wakers: WAKERS,
         ..Uses::PACKETS
     };
 }
 
-const CHANNELS: [ChannelPlan; LINK.channels.len()] = ChannelPlan::all(&LINK, Role::Second);
+/// What of it the compiler works out. Links differ in the size of their blocks alone.
+struct Link<const N: usize>;
+
+impl<const N: usize> Link<N> {
+    const CONFIG: Config<'static> = agreed::link::<N>();
+    const CHANNELS: [ChannelPlan; LINK.channels.len()] =
+        ChannelPlan::all(&Self::CONFIG, Role::Second);
+    const REGION: Region = Region::of(&Self::CONFIG);
+}
 
 /// Opens the board's side; `None` from the second call on.
-pub fn open<L: Lock, const WAKERS: bool>() -> Option<End<Board<L, WAKERS>>> {
+pub fn open<L: Lock, const WAKERS: bool, const N: usize>() -> Option<End<Board<L, WAKERS, N>>> {
     let parts = Parts {
         doorbell: Uart1,
         cache: Coherent,
@@ -47,14 +61,14 @@ pub fn open<L: Lock, const WAKERS: bool>() -> Option<End<Board<L, WAKERS>>> {
         slots: [const { Slot::EMPTY }; LINK.channels.len()],
         blocks: [Block::NEW; LINK.blocks()],
     };
-    End::open_planned(memory()?, parts, Options::default()).ok()
+    End::open_planned(memory(&Link::<N>::REGION)?, parts, Options::default()).ok()
 }
 
 // ANCHOR: memory
-const REGION: Region = Region::of(&LINK);
-const _: () = assert!(REGION.len <= PSRAM_LEN && REGION.exchange.len == 0);
-
-fn memory() -> Option<Memory> {
+fn memory(region: &Region) -> Option<Memory> {
+    if region.len > PSRAM_LEN || region.exchange.len > 0 {
+        return None;
+    }
     static TAKEN: AtomicBool = AtomicBool::new(false);
     if TAKEN.load(Relaxed) {
         return None;
@@ -62,7 +76,7 @@ fn memory() -> Option<Memory> {
     TAKEN.store(true, Relaxed);
     // SAFETY: PSRAM is there for ever, and only this link uses it: link.x places nothing there, and
     // there is no second call.
-    Some(unsafe { Memory::new(segment(REGION.second)?, segment(REGION.first)?, None) })
+    Some(unsafe { Memory::new(segment(region.second)?, segment(region.first)?, None) })
 }
 
 fn segment(span: Span) -> Option<Segment> {

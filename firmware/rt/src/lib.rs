@@ -15,6 +15,21 @@ mod riscv;
 #[cfg(target_arch = "riscv32")]
 pub use riscv::{exit, masked, release, sleep, unmask, wait};
 
+/// Says, in a section that takes no flash, on which machine of QEMU an image runs, and by what it talks:
+/// what the endpoint `qemu:IMAGE` reads. Once in an image, for example
+/// `sinew_rt::board!("machine=mps2-an385 link=uart mtu={}", MTU);`, with the constants of its braces.
+#[macro_export]
+macro_rules! board {
+    ($text:literal $(, $value:expr)* $(,)?) => {
+        ::core::arch::global_asm!(
+            ".pushsection .sinew.board, \"\", %progbits",
+            concat!(".ascii \"", $text, "\\n\""),
+            ".popsection",
+            $(const $value),*
+        );
+    };
+}
+
 /// Reached by no code of an image that links.
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {

@@ -59,7 +59,7 @@ pub const M0: Machine = Machine {
 /// The same, with the images that are nodes of Zenoh, and the one that counts for them.
 pub const NODE: Machine = Machine {
     profile: "node",
-    images: &["--bin=zenoh_*", "--bin=blank_uart", "--bin=puts"],
+    images: &["--bin=zenoh_*", "--bin=sensor*", "--bin=blank_uart", "--bin=puts"],
     ..AN385
 };
 

@@ -1,6 +1,6 @@
 //! What only Sinew's driver can show with Zenoh's stack: lost links, lost datagrams, sleep, and what
 //! it puts on the wire.
 
-mod links;
+pub mod links;
 mod loss;
 mod wire;

@@ -3,6 +3,7 @@
 //! The cells are made by taking the product of all three, so that one that nobody wrote is empty
 //! and fails. Each prints a line. Needs what `./setup test` installs.
 
+mod boards;
 mod cells;
 mod driver;
 mod edges;

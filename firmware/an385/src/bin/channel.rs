@@ -9,6 +9,8 @@ use an385::{MTU, board};
 use sinew_shm::Unshared;
 use sinew_shm::domain::{End, Lost, Receiver, Refused, Sender};
 
+sinew_rt::board!("machine=mps2-an385 link=shm mtu={}", an385::MTU);
+
 type Link<'a> = &'a End<Board<Unshared, false>>;
 
 /// A packet on its way back.
@@ -37,7 +39,7 @@ impl Echo {
 
 fn run() -> Option<()> {
     let mut clock = board::Clock::start();
-    let end = &shared::open::<Unshared, false>()?;
+    let end = &shared::open::<Unshared, false, MTU>()?;
     let (mut tx, mut rx) = (Sender::new(&end, 1)?, Receiver::new(&end, 1)?);
     let mut echo = Echo {
         bytes: [0; MTU],

@@ -9,6 +9,8 @@ use sinew::time::Instant;
 use sinew_drive::frames::Direct;
 use sinew_drive::{Link, Serving};
 
+sinew_rt::board!("machine=mps2-an385 link=uart mtu={}", an385::MTU);
+
 static SLOTS: [Slot; CALLS] = [const { Slot::new() }; CALLS];
 static VIA: Via = Via {
     link: 0,

@@ -2,12 +2,12 @@
 #![no_std]
 #![no_main]
 
-use an385::{board, shared};
+use an385::{MTU, board, shared};
 use sinew_shm::Unshared;
 
 fn run() -> Option<()> {
     let mut clock = board::Clock::start();
-    let end = shared::open::<Unshared, false>()?;
+    let end = shared::open::<Unshared, false, MTU>()?;
     loop {
         board::take_bell();
         end.look((clock.micros() >> 10) as u32);

@@ -16,6 +16,8 @@ use sinew_drive::{Link, Serving, frames};
 use sinew_shm::{Bell, Queue};
 use static_cell::StaticCell;
 
+sinew_rt::board!("machine=mps2-an385 link=uart mtu={}", an385::MTU);
+
 const BLOCKS: usize = 4;
 
 static SLOTS: [Slot; CALLS] = [const { Slot::new() }; CALLS];

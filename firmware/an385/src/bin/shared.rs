@@ -20,6 +20,8 @@ use sinew_shm::Bell;
 use sinew_shm::domain::{End, Incoming, Outgoing, Receiver, Sender};
 use static_cell::StaticCell;
 
+sinew_rt::board!("machine=mps2-an385 link=shm mtu={}", an385::MTU);
+
 type Shared = &'static End<Board<Masked, true>>;
 
 static SLOTS: [Slot; CALLS] = [const { Slot::new() }; CALLS];

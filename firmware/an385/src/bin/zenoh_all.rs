@@ -12,6 +12,8 @@ use sinew::pubsub::session::{
 };
 use sinew::time::Instant;
 
+sinew_rt::board!("machine=mps2-an385 link=uart mtu={}", an385::BATCH);
+
 /// The largest sample, in bytes.
 const LARGEST: usize = 256;
 /// A sample with this value makes the board ask.

@@ -9,6 +9,8 @@ use sinew::pubsub::keyexpr::KeyExpr;
 use sinew::pubsub::session::{Fixed, Opens, PublisherOptions, Session, State, Step};
 use sinew::time::Instant;
 
+sinew_rt::board!("machine=mps2-an385 link=uart mtu={}", an385::BATCH);
+
 /// Checked by the compiler, so that nothing in the image does.
 const COUNT: KeyExpr<'_> = KeyExpr::from_static("board/count");
 /// Samples of one burst.

@@ -8,6 +8,8 @@ use sinew::link::Rx;
 use sinew::pubsub::session::{Event, Fixed, Opens, PublisherOptions, Session, State, Step};
 use sinew::time::Instant;
 
+sinew_rt::board!("machine=mps2-an385 link=uart mtu={}", an385::BATCH);
+
 /// The largest sample, in bytes.
 const LARGEST: usize = 256;
 

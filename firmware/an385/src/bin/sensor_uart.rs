@@ -1,0 +1,32 @@
+//! The sensor over the UART.
+#![no_std]
+#![no_main]
+
+use an385::sensor::Sensor;
+use an385::{BATCH, board, zenoh};
+use sinew::time::Instant;
+
+sinew_rt::board!("machine=mps2-an385 link=uart mtu={}", BATCH);
+
+fn run() -> Option<()> {
+    let mut clock = board::Clock::start();
+    let (mut tx, mut rx) = zenoh::link();
+    let mut sensor = Sensor::new()?;
+    loop {
+        board::acknowledge();
+        let now = Instant::from_micros(clock.micros());
+        while let Some(packet) = rx.receive() {
+            // There is always a place.
+            sensor.receive(packet, &mut tx, now);
+        }
+        sensor.turn(&mut tx, now);
+        sinew_rt::sleep();
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn main() -> ! {
+    board::start();
+    run();
+    sinew_rt::exit(3)
+}
