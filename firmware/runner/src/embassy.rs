@@ -27,7 +27,8 @@ pub fn run(figures: &mut Figures) -> Result<()> {
         });
         together.map(|together: u32| alone + together)
     });
-    let calls = calls.and_then(|calls| Ok(calls + calls::by_endpoint(&place.endpoint())?));
+    let calls = calls
+        .and_then(|calls| Ok(calls + calls::by_endpoint(&place.endpoint(crate::agreed::MTU))?));
     let calls = calls.map_err(named(NAME))?;
     println!("{NAME}: {calls} calls over both links answered as they must be");
     figures.add(NAME, "flash", image.flash);

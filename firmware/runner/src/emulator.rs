@@ -25,14 +25,17 @@ const UNTOUCHED: u8 = 0xa5;
 
 /// Fails with a name where the emulator is missing.
 pub fn check(machine: Machine) -> Result<()> {
-    let Machine { qemu, apt, .. } = machine;
-    let found = Command::new(qemu)
+    let qemu = machine.qemu()?;
+    let found = Command::new(qemu.program)
         .arg("--version")
         .stdout(Stdio::null())
         .status();
     match found {
         Ok(status) if status.success() => Ok(()),
-        _ => Err(format!("{qemu} is missing: apt-get install {apt}").into()),
+        _ => {
+            let (program, package) = (qemu.program, qemu.package);
+            Err(format!("{program} is missing: apt-get install {package}").into())
+        }
     }
 }
 
@@ -121,10 +124,12 @@ impl Emulator {
             Uart::Ours => (format!("unix:{}", uart.display()), true),
             Uart::At(place) => (place, false),
         };
+        let qemu = machine.qemu()?;
         let mut command = Command::new("timeout");
         command
-            .args(["-k", "1", LIMIT_S, machine.qemu, "-display", "none"])
-            .args(["-M", machine.name])
+            .args(["-k", "1", LIMIT_S, qemu.program, "-display", "none"])
+            .args(["-M", qemu.name])
+            .args(qemu.arguments)
             .args(machine.arguments)
             .args(["-serial", &serial])
             .args(arguments)

@@ -1,4 +1,9 @@
-//! The boards that the emulator knows.
+//! What is built for each board, and how it is counted there. How QEMU is started for it is known to
+//! `sinew_io::qemu`.
+
+use sinew_io::qemu;
+
+use crate::Result;
 
 /// A board that the emulator knows.
 #[derive(Clone, Copy)]
@@ -10,12 +15,9 @@ pub struct Machine {
     pub profile: &'static str,
     /// What of the package is built.
     pub images: &'static [&'static str],
-    /// The emulator's program, and the package that has it.
-    pub qemu: &'static str,
-    pub apt: &'static str,
-    /// Its name there.
+    /// Its name in [`sinew_io::qemu::MACHINES`].
     pub name: &'static str,
-    /// What the program is always given.
+    /// What the emulator is given beside what every image of the machine wants.
     pub arguments: &'static [&'static str],
     /// With which its counter goes with the instructions.
     pub counting: &'static [&'static str],
@@ -27,10 +29,8 @@ pub const AN385: Machine = Machine {
     package: "an385",
     profile: "release",
     images: &["--bins"],
-    qemu: "qemu-system-arm",
-    apt: "qemu-system-arm",
     name: "mps2-an385",
-    arguments: &["-semihosting-config", "enable=on,target=native"],
+    arguments: &[],
     counting: &["-icount", "shift=6,sleep=off"],
 };
 
@@ -59,7 +59,12 @@ pub const M0: Machine = Machine {
 /// The same, with the images that are nodes of Zenoh, and the one that counts for them.
 pub const NODE: Machine = Machine {
     profile: "node",
-    images: &["--bin=zenoh_*", "--bin=sensor*", "--bin=blank_uart", "--bin=puts"],
+    images: &[
+        "--bin=zenoh_*",
+        "--bin=sensor*",
+        "--bin=blank_uart",
+        "--bin=puts",
+    ],
     ..AN385
 };
 
@@ -77,10 +82,8 @@ pub const VIRT: Machine = Machine {
     package: "virt",
     profile: "release",
     images: &["--bins"],
-    qemu: "qemu-system-riscv32",
-    apt: "qemu-system-misc",
     name: "virt",
-    arguments: &["-bios", "none", "-m", "16M"],
+    arguments: &[],
     counting: &["-icount", "shift=0,sleep=off"],
 };
 
@@ -95,6 +98,14 @@ pub const AN521: Machine = Machine {
 
 /// Two RISC-V harts.
 pub const VIRT2: Machine = Machine {
-    arguments: &["-bios", "none", "-m", "16M", "-smp", "2"],
+    arguments: &["-smp", "2"],
     ..VIRT
 };
+
+impl Machine {
+    /// How QEMU is started for it.
+    pub fn qemu(&self) -> Result<&'static qemu::Machine> {
+        let machine = qemu::Machine::named(self.name);
+        Ok(machine.ok_or_else(|| format!("sinew_io::qemu does not know {}", self.name))?)
+    }
+}

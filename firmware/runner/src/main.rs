@@ -18,6 +18,7 @@ mod resets;
 mod restarts;
 mod rpc;
 mod scribble;
+mod sensor;
 mod shared;
 mod zenoh;
 
@@ -130,6 +131,7 @@ fn run() -> Result<Figures> {
     scribble::by_linux("shared")?;
     scribble::by_board("scribbler", "shared")?;
     resets::run("direct", restarts().min(RESETS))?;
+    sensor::run(&mut figures)?;
     restarts::run(&Image::read(AN385, "channel")?, restarts())?;
     for (machine, image, name) in COUNTING {
         count(machine, image, name, &mut figures)?;
@@ -158,7 +160,7 @@ fn serve_shared(figures: &mut Figures) -> Result<()> {
     let mut side = shared::Side::open(&place)?;
     side.connect(&place)?;
     let calls = calls::through_memory(side).map_err(named("shared"))?
-        + calls::by_endpoint(&place.endpoint()).map_err(named("shared"))?;
+        + calls::by_endpoint(&place.endpoint(agreed::MTU)).map_err(named("shared"))?;
     println!("shared: {calls} calls answered as they must be");
     figures.add("shared", "flash", image.flash);
     figures.add("shared", "ram_static", image.ram);

@@ -98,7 +98,7 @@ pub fn by_board(name: &str, sane: &str) -> Result<()> {
     let board = Emulator::start_sharing(&image, &place.memory, &place.bell)?;
     let (start, mut answered, mut refused) = (Instant::now(), 0, 0);
     while start.elapsed() < CALLED {
-        let endpoint = place.endpoint().parse()?;
+        let endpoint = place.endpoint(crate::agreed::MTU).parse()?;
         // One client for a while, then the next: opening meets the garbage as well.
         let Ok(client) = sinew_io::connect(&endpoint) else {
             refused += 1;

@@ -15,7 +15,7 @@ use sinew_shm::linux::process::{Mapped, Process};
 use sinew_shm::linux::region::Region;
 
 use crate::Result;
-use crate::agreed::{CALLS, LINK, MTU};
+use crate::agreed::{CALLS, LINK};
 
 /// The board's PSRAM, in bytes.
 const LEN: u64 = 16 << 20;
@@ -57,10 +57,10 @@ impl Place {
         }
     }
 
-    /// What names it for programs.
-    pub fn endpoint(&self) -> String {
+    /// What names it for programs, where packets have at most so many bytes.
+    pub fn endpoint(&self, mtu: usize) -> String {
         let (memory, bell) = (self.memory.display(), self.bell.display());
-        format!("shm:{memory}?mtu={MTU}&doorbell={bell}")
+        format!("shm:{memory}?mtu={mtu}&doorbell={bell}")
     }
 
     pub fn folder(&self) -> &Path {

@@ -20,16 +20,29 @@ pub struct Machine {
     pub shared: Option<u64>,
 }
 
+/// A Cortex-M3. It shares its 16 MB of PSRAM, at 0x2100_0000. Images end by semihosting.
+const AN385: Machine = Machine {
+    name: "mps2-an385",
+    architecture: Architecture::Arm,
+    program: "qemu-system-arm",
+    package: "qemu-system-arm",
+    arguments: &["-semihosting-config", "enable=on,target=native"],
+    shared: Some(16 << 20),
+};
+
 /// Every machine that `qemu:` knows.
 pub static MACHINES: &[Machine] = &[
-    // A Cortex-M3. It shares its 16 MB of PSRAM, at 0x2100_0000. Images end by semihosting.
+    AN385,
+    // The same with a Cortex-M4.
     Machine {
-        name: "mps2-an385",
-        architecture: Architecture::Arm,
-        program: "qemu-system-arm",
-        package: "qemu-system-arm",
-        arguments: &["-semihosting-config", "enable=on,target=native"],
-        shared: Some(16 << 20),
+        name: "mps2-an386",
+        ..AN385
+    },
+    // Two Cortex-M33.
+    Machine {
+        name: "mps2-an521",
+        shared: None,
+        ..AN385
     },
     // RISC-V, of 32 bits. Images end by the test device.
     Machine {
