@@ -19,17 +19,18 @@ demo: ## the main job: one service and one client in every placement
 	@./setup demo
 	@[ -x target/release/sinew ] || echo "building the tool: a few minutes the first time" >&2
 	@cargo build --release -p sinew-cli
-	@board=; image=firmware/target/thumbv7m-none-eabi/release/shared; \
+	@boards=; images=firmware/target/thumbv7m-none-eabi/release; \
 	if ! command -v qemu-system-arm >/dev/null; then \
-		echo "no row for a Cortex-M3: ./setup test installs QEMU, which emulates one" >&2; \
-	elif (cd firmware && ../.ci/cross build -q --release -p an385 --bin shared \
-			--target thumbv7m-none-eabi) 2>/dev/null; then board="--board $$image"; \
-	else echo "no row for a Cortex-M3: ./setup test installs the Rust target for it" >&2; fi; \
+		echo "no rows for a Cortex-M3: ./setup test installs QEMU, which emulates one" >&2; \
+	elif (cd firmware && ../.ci/cross build -q --release -p an385 --bin queued --bin shared \
+			--target thumbv7m-none-eabi) 2>/dev/null; then \
+		boards="--board qemu:$$images/queued --board qemu:$$images/shared"; \
+	else echo "no rows for a Cortex-M3: ./setup test installs the Rust target for it" >&2; fi; \
 	python=build/venv/bin/python; router=; \
 	if $$python -c 'import zenoh' 2>/dev/null; then \
 		router="$$python tests/interop/zenoh/peer.py router --listen"; \
 	else echo "no row with a Zenoh router: ./setup test installs one" >&2; fi; \
-	target/release/sinew demo $$board $${router:+--router "$$router"} $(DEMO)
+	target/release/sinew demo $$boards $${router:+--router "$$router"} $(DEMO)
 
 test: ## everything that CI runs
 	@./setup test

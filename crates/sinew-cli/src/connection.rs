@@ -127,6 +127,7 @@ pub fn explain(endpoint: &Endpoint, error: &ConnectError) -> (String, String) {
         ),
         ConnectError::Io(_, error) => {
             let other = match endpoint.doorbell {
+                _ if emulated => "check mtu= or config= against the image's own",
                 Some(_) => "check the file, offset=, and mtu= or config= against the other side",
                 None => "check the address",
             };

@@ -1,11 +1,10 @@
 //! `sinew demo`: one service and one client, called unchanged in every placement of this machine.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
+use sinew_io::Endpoint;
 
-mod board;
 mod control;
 mod here;
 mod measure;
@@ -32,11 +31,12 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 20_000,
           value_parser = clap::value_parser!(u64).range(2..=100_000_000))]
     calls: u64,
-    /// Call this image as well, on a microcontroller that QEMU emulates and that shares its memory
+    /// Call this image as well, on a microcontroller that QEMU emulates: qemu:IMAGE; more than once for
+    /// more images
     ///
-    /// `make demo` builds it, where QEMU and the Rust target are there.
-    #[arg(long, value_name = "IMAGE")]
-    board: Option<PathBuf>,
+    /// `make demo` has one for a UART and one for shared memory, where QEMU and the Rust target are there.
+    #[arg(long, value_name = "ENDPOINT")]
+    board: Vec<Endpoint>,
     /// Publish through a Zenoh router as well, that this command starts: an endpoint follows it,
     /// as in 'zenohd -l'
     ///
@@ -123,14 +123,11 @@ const PLACEMENTS: [Placement; 10] = [
     },
 ];
 
-/// The one that needs more than this machine: an image, and an emulator for it. The client is here.
-const BOARD: (&str, &str) = ("Cortex-M3", "shared memory");
-
 /// The one that needs a program of others: a router in between.
 const ROUTED: (&str, &str) = ("Zenoh router", "TCP");
 
 pub fn run(args: Args) -> Result<(), Failure> {
-    let more = usize::from(args.board.is_some()) + usize::from(args.router.is_some());
+    let more = args.board.len() + usize::from(args.router.is_some());
     let placements = PLACEMENTS.len() + more;
     let bar = progress(args.calls * (placements as u64 + 1));
     stay_on_one_core()
@@ -159,13 +156,14 @@ pub fn run(args: Args) -> Result<(), Failure> {
         let outcome = outcome.map_err(|cause| failed(name, link, cause, needs))?;
         rows.push(row(ROUTED, &outcome, &control));
     }
-    if let Some(image) = &args.board {
-        let (name, link) = BOARD;
-        bar.set_message("board");
-        let needs = "qemu-system-arm, and the image `shared` of firmware/an385";
-        let outcome = board::shared_memory(image, args.calls, &bar);
+    for at in &args.board {
+        let needs = "an image that serves demo.Cache, and QEMU: `make demo` has both";
+        let refused = |cause| failed("board", "qemu", cause, needs);
+        let (name, link) = processes::board_name(at).map_err(refused)?;
+        bar.set_message(link);
+        let outcome = processes::board(at, args.calls, &bar);
         let outcome = outcome.map_err(|cause| failed(name, link, cause, needs))?;
-        rows.push(row(BOARD, &outcome, &control));
+        rows.push(row((name, link), &outcome, &control));
     }
     bar.finish_and_clear();
     let text = match args.json {
@@ -230,9 +228,8 @@ fn progress(calls: u64) -> ProgressBar {
 #[cfg(test)]
 mod tests {
     /// Everything that a placement consists of.
-    const SOURCES: [&str; 8] = [
+    const SOURCES: [&str; 7] = [
         include_str!("mod.rs"),
-        include_str!("board.rs"),
         include_str!("here.rs"),
         include_str!("network.rs"),
         include_str!("processes.rs"),
@@ -265,7 +262,6 @@ mod tests {
         for (at, one) in super::PLACEMENTS.iter().enumerate() {
             let same = |other: &super::Placement| (other.name, other.link) == (one.name, one.link);
             assert_eq!(super::PLACEMENTS.iter().position(same), Some(at));
-            assert_ne!((one.name, one.link), super::BOARD);
             assert_ne!((one.name, one.link), super::ROUTED);
         }
     }

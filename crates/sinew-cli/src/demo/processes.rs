@@ -1,4 +1,4 @@
-//! Placements in another process: `sinew serve`, started as a child.
+//! Placements in another process: `sinew serve`, started as a child, or QEMU with an image.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
@@ -7,9 +7,9 @@ use std::process::{Child, Command, Stdio};
 use indicatif::ProgressBar;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use sinew::frame::Framing;
-use sinew_io::Endpoint;
 use sinew_io::bytes::ByteLink;
-use sinew_io::endpoint::DEFAULT_MTU;
+use sinew_io::endpoint::{Carrier, DEFAULT_MTU};
+use sinew_io::{Address, Endpoint, qemu};
 
 use super::Outcome;
 use super::here::over;
@@ -44,6 +44,28 @@ pub fn pty(calls: u64, bar: &ProgressBar) -> Result<Outcome, String> {
     let _server = Serve::start(&format!("serial:{}", path.to_string_lossy()))?;
     let link = ByteLink::duplex(master, Framing::HDLC, DEFAULT_MTU);
     over(link.map_err(|error| error.to_string())?, calls, bar)
+}
+
+/// The core of an emulated board, and by what its image talks.
+pub fn board_name(at: &Endpoint) -> Result<(&'static str, &'static str), String> {
+    let Address::Qemu(emulated) = &at.address else {
+        return Err(format!("{at} is no board: write qemu:IMAGE"));
+    };
+    let look = qemu::look(emulated).map_err(|error| format!("{at}: {error}"));
+    look.map(|(machine, carrier)| (machine.core, link_name(carrier)))
+}
+
+pub fn link_name(carrier: Carrier) -> &'static str {
+    match carrier {
+        Carrier::Uart => "UART + HDLC",
+        Carrier::Shm => "shared memory",
+    }
+}
+
+/// An image that serves the demo.
+pub fn board(at: &Endpoint, calls: u64, bar: &ProgressBar) -> Result<Outcome, String> {
+    let link = sinew_io::open(at).map_err(|error| error.to_string())?;
+    over(link, calls, bar)
 }
 
 /// A server at this endpoint, and a client that connects to it.

@@ -174,7 +174,11 @@ fn count(number: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{BOARD, PLACEMENTS, ROUTED};
+    use sinew_io::endpoint::Carrier;
+    use sinew_io::qemu::MACHINES;
+
+    use super::super::processes::link_name;
+    use super::super::{PLACEMENTS, ROUTED};
     use super::*;
 
     fn row(placement: &'static str, median_ns: f64, ratio_to_control: f64) -> Row {
@@ -209,8 +213,12 @@ mod tests {
     #[test]
     fn the_widest_rows_and_the_legend_fit_a_terminal_of_79_columns() {
         let names = PLACEMENTS.iter().map(|it| (it.name, it.link));
+        let boards = MACHINES.iter().flat_map(|machine| {
+            [Carrier::Uart, Carrier::Shm].map(|carrier| (machine.core, link_name(carrier)))
+        });
         let mut rows: Vec<Row> = names
-            .chain([BOARD, ROUTED])
+            .chain([ROUTED])
+            .chain(boards)
             .map(|(name, link)| Row {
                 link,
                 calls: 123_456_789,

@@ -119,7 +119,8 @@ impl Connect {
         make: Make<H>,
     ) -> Result<Nodes<H>, Failure> {
         let options = Options {
-            whatami: if self.peer {
+            // An image asks for the session, as a peer.
+            whatami: if self.peer || matches!(self.connect.address, Address::Qemu(_)) {
                 WhatAmI::Peer
             } else {
                 WhatAmI::Client
@@ -453,6 +454,14 @@ fn why_not(at: &Endpoint, status: &Status) -> (String, String) {
         Some(Trouble::Session(closed)) => *closed,
         None => Closed::Unanswered,
     };
+    if matches!(at.address, Address::Qemu(_)) {
+        return (
+            "the image asks for no session".into(),
+            "it may be no node of Zenoh, or have ended, or talk by something else (option link=uart or \
+             link=shm of the endpoint)"
+                .into(),
+        );
+    }
     let other = match serial {
         true => OTHER_LINE,
         false => OTHER,

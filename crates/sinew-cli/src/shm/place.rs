@@ -1,8 +1,15 @@
-//! Where a link lies: `shm:PATH?offset=N`.
+//! Where a link lies: `shm:PATH?offset=N`, or in the memory of an image that is started, `qemu:IMAGE`.
 
 use std::fmt;
+use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::str::FromStr;
+
+use sinew_io::qemu::Shared;
+use sinew_io::{Address, Endpoint};
+
+use crate::connection::explain;
+use crate::failure::Failure;
 
 /// A socket at which a process shows its links, or a file or device in which one lies.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -10,13 +17,48 @@ pub struct Place {
     pub path: PathBuf,
     /// Of the link in the file or device, in bytes.
     pub offset: u64,
+    /// The image that is started for it.
+    pub image: Option<Box<Endpoint>>,
+}
+
+impl Place {
+    /// Starts the image, where there is one; the path is then that of its memory.
+    pub fn start(&mut self) -> Result<Option<Shared>, Failure> {
+        let Some(at) = &self.image else {
+            return Ok(None);
+        };
+        let Address::Qemu(emulated) = &at.address else {
+            return Ok(None);
+        };
+        let shared = Shared::open(at, emulated).map_err(|error| {
+            let (cause, help) = explain(at, &error);
+            Failure::NoConnection {
+                endpoint: at.address.to_string(),
+                cause,
+                help,
+            }
+        })?;
+        let memory = shared.memory().as_raw_fd();
+        self.path = format!("/proc/self/fd/{memory}").into();
+        Ok(Some(shared))
+    }
 }
 
 impl FromStr for Place {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Place, String> {
-        let rest = text.strip_prefix("shm:").ok_or("write shm:PATH")?;
+        if text.starts_with("qemu:") {
+            let image: Endpoint = text.parse().map_err(|error| format!("{error}"))?;
+            return Ok(Place {
+                path: PathBuf::new(),
+                offset: 0,
+                image: Some(Box::new(image)),
+            });
+        }
+        let rest = text
+            .strip_prefix("shm:")
+            .ok_or("write shm:PATH or qemu:IMAGE")?;
         let (path, options) = rest.rsplit_once('?').unwrap_or((rest, ""));
         if path.is_empty() {
             return Err("a path must follow the colon".into());
@@ -41,6 +83,7 @@ impl FromStr for Place {
         Ok(Place {
             path: path.into(),
             offset: offset.unwrap_or(0),
+            image: None,
         })
     }
 }
@@ -55,6 +98,9 @@ fn number(text: &str) -> Option<u64> {
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(image) = &self.image {
+            return image.fmt(f);
+        }
         let path = self.path.display().to_string();
         write!(f, "shm:{path}")?;
         match self.offset {
@@ -76,6 +122,7 @@ mod tests {
             "shm:/dev/mem?offset=0x30000000",
             "shm:/odd/na?me?",
             "shm:/odd/na?me?offset=0x40",
+            "qemu:board?mtu=128",
         ] {
             assert_eq!(text.parse::<Place>().unwrap().to_string(), text);
         }

@@ -19,11 +19,12 @@ use crate::output;
 /// Show the state of a link, and where every block of its channels is.
 ///
 /// The link is only read: neither side notices. A process shows its links at their socket; a file or
-/// a device is read at the offset, and where it has slots, all of them are shown.
+/// a device is read at the offset, and where it has slots, all of them are shown. An image is started in
+/// QEMU, with this command as the other side; it is looked at when the link is up.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// shm:SOCKET, or shm:FILE?offset=N for a file or physical memory
+    /// shm:SOCKET, shm:FILE?offset=N for a file or physical memory, or qemu:IMAGE, which is started for it
     #[arg(value_name = "ENDPOINT")]
     place: Place,
     /// Look again each second, until Ctrl-C, and show rates
@@ -42,12 +43,14 @@ pub struct Args {
 
 const EXAMPLES: &str = "Examples:
   sinew shm status shm:/run/camera.sock --watch
-  sinew shm status shm:/dev/mem?offset=0x3000_0000 --config link.toml";
+  sinew shm status shm:/dev/mem?offset=0x3000_0000 --config link.toml
+  sinew shm status qemu:firmware/target/thumbv7m-none-eabi/release/shared";
 
 /// Between two looks.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-pub fn run(args: Args) -> Result<(), Failure> {
+pub fn run(mut args: Args) -> Result<(), Failure> {
+    let mut board = args.place.start()?;
     let config = match &args.config {
         Some(path) => Some(
             sinew_io::shm::config::load(path)
@@ -90,6 +93,10 @@ pub fn run(args: Args) -> Result<(), Failure> {
         }
         before = now;
         thread::sleep(INTERVAL);
+        if let Some(board) = &mut board {
+            // Its sign of life, and what the image has rung for.
+            board.link().link().on_ready();
+        }
     }
 }
 

@@ -159,7 +159,8 @@ pub fn connect(at: &str) -> Result<Node, OpenError> {
 }
 
 /// A node that opens a session at the endpoint, now and whenever it is lost. It need not come about at
-/// once: see [`Node::wait_open`] and [`Node::status`].
+/// once: see [`Node::wait_open`] and [`Node::status`]. An image (`qemu:`) is started, and asks for the session
+/// itself.
 pub fn open(endpoint: &Endpoint, options: Options) -> Node {
     Node::start(Source::dial(endpoint), options)
 }
@@ -207,20 +208,35 @@ type Dial = Box<dyn FnMut() -> Result<Apart, Arc<ConnectError>> + Send>;
 
 /// Where a node's links come from.
 enum Source {
-    /// They are opened; packets can be lost.
-    Dial(Dial, bool),
+    /// They are opened.
+    Dial(Dial, Far),
     /// There is one, and the other side asks.
     Accepted(Option<Apart>),
     /// There is one, and this side asks.
     Given(Option<Apart>),
 }
 
+/// The other side of a link that is opened.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Far {
+    /// It waits to be asked for a session.
+    Waits,
+    /// The same, and packets can be lost.
+    Loses,
+    /// It was started for the link, and asks for a session itself: an image.
+    Asks,
+}
+
 impl Source {
     fn dial(endpoint: &Endpoint) -> Source {
         let at = endpoint.clone();
-        let loses = matches!(at.address, Address::Udp(..) | Address::Serial(..));
+        let far = match at.address {
+            Address::Udp(..) | Address::Serial(..) => Far::Loses,
+            Address::Qemu(_) => Far::Asks,
+            _ => Far::Waits,
+        };
         let dial = move || apart::open(&at).map_err(Arc::new);
-        Source::Dial(Box::new(dial), loses)
+        Source::Dial(Box::new(dial), far)
     }
 
     /// The next link; `None`: there is no more.
@@ -232,13 +248,13 @@ impl Source {
     }
 
     fn accepts(&self) -> bool {
-        matches!(self, Source::Accepted(_))
+        matches!(self, Source::Accepted(_) | Source::Dial(_, Far::Asks))
     }
 
     /// After how many microseconds the handshake is asked for again.
     fn resend(&self) -> u64 {
         match self {
-            Source::Dial(_, true) => 1_000_000,
+            Source::Dial(_, Far::Loses) => 1_000_000,
             _ => 0,
         }
     }

@@ -45,6 +45,8 @@ pub(super) struct Board {
     monitor: UnixStream,
     /// What the emulator writes to standard error.
     complaints: File,
+    /// Somebody was told that it has ended.
+    is_told: bool,
 }
 
 /// How a board has ended by itself.
@@ -142,6 +144,7 @@ impl Board {
             process,
             monitor,
             complaints,
+            is_told: false,
         };
         board.wait_up().map_err(|error| match error {
             StartError::Ended(ended) if ended.code() == Some(NO_PROGRAM) => {
@@ -193,6 +196,7 @@ impl Board {
         let since = Instant::now();
         loop {
             if let Some(status) = self.process.try_wait().ok()? {
+                self.is_told = true;
                 let mut said = String::new();
                 let _ = self.complaints.rewind();
                 let _ = self.complaints.read_to_string(&mut said);
@@ -220,6 +224,9 @@ impl Board {
 
 impl Drop for Board {
     fn drop(&mut self) {
+        if self.is_told {
+            return;
+        }
         match (self.ended(), TELL.get()) {
             (Some(ended), Some(tell)) => tell(&self.endpoint, &ended),
             (Some(_), None) => {}

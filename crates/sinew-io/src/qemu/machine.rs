@@ -7,7 +7,9 @@ use object::Architecture;
 pub struct Machine {
     /// Its name for QEMU (`-M`), in endpoints, and in what images say of themselves.
     pub name: &'static str,
-    /// What its first core runs.
+    /// The name of its core.
+    pub core: &'static str,
+    /// What it runs.
     pub architecture: Architecture,
     /// The emulator's program, and the Debian package that has it.
     pub program: &'static str,
@@ -20,9 +22,10 @@ pub struct Machine {
     pub shared: Option<u64>,
 }
 
-/// A Cortex-M3. It shares its 16 MB of PSRAM, at 0x2100_0000. Images end by semihosting.
+/// It shares its 16 MB of PSRAM, at 0x2100_0000. Images end by semihosting.
 const AN385: Machine = Machine {
     name: "mps2-an385",
+    core: "Cortex-M3",
     architecture: Architecture::Arm,
     program: "qemu-system-arm",
     package: "qemu-system-arm",
@@ -33,20 +36,21 @@ const AN385: Machine = Machine {
 /// Every machine that `qemu:` knows.
 pub static MACHINES: &[Machine] = &[
     AN385,
-    // The same with a Cortex-M4.
     Machine {
         name: "mps2-an386",
+        core: "Cortex-M4",
         ..AN385
     },
-    // Two Cortex-M33.
     Machine {
         name: "mps2-an521",
+        core: "two Cortex-M33",
         shared: None,
         ..AN385
     },
-    // RISC-V, of 32 bits. Images end by the test device.
+    // Images end by the test device.
     Machine {
         name: "virt",
+        core: "RV32",
         architecture: Architecture::Riscv32,
         program: "qemu-system-riscv32",
         package: "qemu-system-misc",

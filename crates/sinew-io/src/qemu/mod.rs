@@ -38,6 +38,12 @@ pub use machine::{MACHINES, Machine};
 use board::{Board, Talks};
 use image::Image;
 
+/// On which machine an image runs, and by what it talks.
+pub fn look(emulated: &Emulated) -> Result<(&'static Machine, Carrier), StartError> {
+    let image = Image::read(emulated)?;
+    Ok((image.machine, image.carrier))
+}
+
 /// A link with a board, which keeps it.
 pub(crate) enum Link {
     Uart(ByteLink),
