@@ -62,8 +62,12 @@ pub fn link_name(carrier: Carrier) -> &'static str {
     }
 }
 
+/// Calls of a board: the emulator handles a UART byte by byte, some milliseconds per call.
+const BOARD_CALLS: u64 = 2_000;
+
 /// An image that serves the demo.
 pub fn board(at: &Endpoint, calls: u64, bar: &ProgressBar) -> Result<Outcome, String> {
+    let calls = calls.min(BOARD_CALLS);
     let link = sinew_io::open(at).map_err(|error| error.to_string())?;
     over(link, calls, bar)
 }

@@ -43,6 +43,8 @@ pub(super) struct Board {
     endpoint: Endpoint,
     process: Child,
     monitor: UnixStream,
+    /// The other end of the board's socket, once it is there.
+    link: Option<OwnedFd>,
     /// What the emulator writes to standard error.
     complaints: File,
     /// Somebody was told that it has ended.
@@ -143,6 +145,7 @@ impl Board {
             endpoint: endpoint.clone(),
             process,
             monitor,
+            link: None,
             complaints,
             is_told: false,
         };
@@ -153,6 +156,7 @@ impl Board {
             error => error,
         })?;
         let link = board.accept(&socket)?;
+        board.link = Some(link.try_clone()?);
         Ok((board, link))
     }
 
@@ -191,7 +195,7 @@ impl Board {
         }
     }
 
-    /// How it has ended, where it has, or is about to: it has closed its side then.
+    /// How it has ended, where it has, or is about to: it has closed its end of the socket then.
     pub fn ended(&mut self) -> Option<Ended> {
         let since = Instant::now();
         loop {
@@ -212,8 +216,12 @@ impl Board {
         }
     }
 
+    /// The kernel closes what an ending process has in any order, so where there is a link, that says it.
     fn is_closed(&self) -> bool {
-        let fd = self.monitor.as_fd();
+        let fd = match &self.link {
+            Some(link) => link.as_fd(),
+            None => self.monitor.as_fd(),
+        };
         let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::empty())];
         let closed = PollFlags::HUP | PollFlags::ERR;
         let [polled] = &mut fds;
