@@ -1,11 +1,13 @@
 //! Counts instructions on a board, and prints counts as `name value` lines.
 //!
-//! Same sources for every board: [`calls`] is what a call through a message channel takes.
+//! Same sources for every board: [`calls`] is what a call through a message channel takes, [`puts`] a sample
+//! that is published.
 #![no_std]
 #![forbid(unsafe_code)]
 
 pub mod calls;
 mod meter;
+pub mod puts;
 
 pub use meter::{Meter, is_exact, print};
 
