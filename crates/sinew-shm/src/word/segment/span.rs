@@ -92,8 +92,16 @@ impl Span {
         let (words, rest) = back.as_chunks_mut::<WIDTH>();
         // SAFETY: as above.
         let from = unsafe { whole.words() }.skip(in_lines / WIDTH);
-        for (to, from) in words.iter_mut().zip(from) {
-            *to = from.to_ne_bytes();
+        if cfg!(target_arch = "riscv32") && words.as_ptr().cast::<usize>().is_aligned() {
+            // What is not known to be aligned is written there byte by byte.
+            for (to, from) in words.iter_mut().zip(from) {
+                // SAFETY: `to` has the bytes of a word, and is aligned as the first one is.
+                unsafe { to.as_mut_ptr().cast::<usize>().write(from) };
+            }
+        } else {
+            for (to, from) in words.iter_mut().zip(from) {
+                *to = from.to_ne_bytes();
+            }
         }
         if !rest.is_empty() {
             let last = self.load(len / WIDTH).to_ne_bytes();
@@ -105,7 +113,8 @@ impl Span {
     }
 
     /// As [`Span::copy_to`], from byte `offset` on.
-    #[inline]
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
+    #[cfg_attr(not(target_pointer_width = "32"), inline)]
     pub(crate) fn copy_range(&self, offset: usize, out: &mut [u8]) -> usize {
         const WIDTH: usize = size_of::<usize>();
         let len = self.len().saturating_sub(offset).min(out.len());
