@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := menu
 .PHONY: menu demo test bench lint docs \
         test-rust test-32bit test-explore test-scribbler test-loom test-miri test-nostd \
-        test-firmware test-fuzz test-counts soak
+        test-firmware test-fuzz test-counts soak bench-firmware bench-host
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -126,7 +126,13 @@ soak: ## hours: 10,000 kills of linked processes and boards, 1,000,000,000 execu
 	@$(MAKE) --no-print-directory test-fuzz FUZZ_RUNS=1000000000
 
 BENCH ?= rpc
-bench: ## BENCH=rpc: the talk's experiment, the instruction counts; BENCH=shm, BENCH=pubsub: and the peers
+bench: $(if $(filter firmware,$(BENCH)),bench-firmware,bench-host) ## BENCH=rpc: the talk's experiment, the instruction counts; BENCH=shm, BENCH=pubsub: and the peers; BENCH=firmware: calls, in cycles
+
+bench-firmware:
+	@./setup bench-firmware
+	@$(MAKE) --no-print-directory -C firmware bench
+
+bench-host:
 	@./setup test
 	@if [ "$(firstword $(BENCH))" = pubsub ]; then \
 		[ -x bench/zenoh-peer/target/release/zenoh-peer ] || \

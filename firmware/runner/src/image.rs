@@ -24,7 +24,8 @@ pub struct Image {
     symbols: Vec<String>,
 }
 
-fn workspace() -> &'static Path {
+/// The folder of the firmware's workspace.
+pub fn workspace() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .unwrap_or(Path::new("."))

@@ -1,6 +1,8 @@
 //! Builds the images, runs them in the emulator, calls them through the emulated UART, and prints
 //! what they cost beside what they should cost.
 //!
+//! With the argument `vexriscv` it runs the cycle-exact bench alone, and prints it by its parts.
+//!
 //! Exit code 0 where everything worked. A figure above its aim is shown, not failed; one that has left its
 //! recorded value fails. With the argument `record` it is recorded instead.
 
@@ -20,6 +22,7 @@ mod rpc;
 mod scribble;
 mod sensor;
 mod shared;
+mod vexriscv;
 mod zenoh;
 
 use std::error::Error;
@@ -53,6 +56,8 @@ const DIFFERENCES: [(&str, &str); 2] = [("channel", "link"), ("link", "blank")];
 
 /// The argument that has the figures recorded.
 const RECORD: &str = "record";
+/// The argument that runs the cycle-exact bench alone.
+const BENCH: &str = "vexriscv";
 
 /// Everything together takes a few seconds; this ends what hangs in spite of its own time limits.
 const WATCHDOG: Duration = Duration::from_secs(3600);
@@ -69,10 +74,11 @@ fn main() -> ExitCode {
             restarts::echo_until_killed(folder.as_ref())
         }
         (Some(what), None) if what == RECORD => run().and_then(|figures| figures.record()),
+        (Some(what), None) if what == BENCH => vexriscv::bench(),
         (None, None) => budget::check_book()
             .and_then(|()| run())
             .and_then(|figures| figures.check()),
-        _ => Err(format!("what can be asked for: nothing, or {RECORD}").into()),
+        _ => Err(format!("what can be asked for: nothing, {RECORD}, or {BENCH}").into()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -136,6 +142,7 @@ fn run() -> Result<Figures> {
     for (machine, image, name) in COUNTING {
         count(machine, image, name, &mut figures)?;
     }
+    vexriscv::count(&mut figures)?;
     for (with, without) in DIFFERENCES {
         let (with, without) = (Image::read(AN385, with)?, Image::read(AN385, without)?);
         figures.add(
