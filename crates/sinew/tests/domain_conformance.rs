@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sinew::link::conformance::{End, Harness, Ports, run};
 use sinew::link::domain::DomainPort;
 use sinew_shm::domain::{
-    Channel, Config, Incoming, OpenError, Options, Outgoing, Pool, Receiver, Sender,
+    Channel, Config, Incoming, OpenError, Options, Outgoing, Pool, Receiver, Sender, Staged,
 };
 use sinew_shm::local::{self, LocalEnd};
 use sinew_shm::{Bell, StdLock};
@@ -26,9 +26,11 @@ struct Domain {
     config: Config<'static>,
     pair: fn(Config<'static>, Options) -> Pair,
     is_trusted: bool,
+    /// Packets are written into a buffer, and copied from there.
+    is_staged: bool,
 }
 
-fn end(end: &LocalEnd) -> End {
+fn end(end: &LocalEnd, is_staged: bool) -> End {
     let bell = Arc::new(Bell::<StdLock>::new());
     let sender = Sender::new(end, ID).unwrap();
     let port = |reserve| Box::new(DomainPort::new(&sender, reserve, bell.clone()));
@@ -43,7 +45,10 @@ fn end(end: &LocalEnd) -> End {
     let buffer = vec![0; if end.is_trusted() { 0 } else { SIZE as usize }];
     let receiver = Receiver::new(end, ID).unwrap();
     End {
-        tx: Box::new(Outgoing::new(sender)),
+        tx: match is_staged {
+            true => Box::new(Staged::new(sender, [0; SIZE as usize]).expect("room for a block")),
+            false => Box::new(Outgoing::new(sender)),
+        },
         rx: Box::new(Incoming::new(receiver, buffer).expect("room for a block")),
         ports: Some(ports),
     }
@@ -54,7 +59,7 @@ impl Harness for Domain {
         let (first, second) = (self.pair)(self.config, Options::default()).unwrap();
         assert_eq!(first.is_trusted(), self.is_trusted);
         assert!(first.check_books() && second.check_books());
-        (end(&first), end(&second))
+        (end(&first, self.is_staged), end(&second, self.is_staged))
     }
 }
 
@@ -69,6 +74,7 @@ fn channel_inside_a_program_passes_every_rule() {
         config: LINK,
         pair: local::pair,
         is_trusted: true,
+        is_staged: false,
     });
 }
 
@@ -78,6 +84,17 @@ fn channel_to_a_peer_that_is_not_trusted_passes_every_rule() {
         config: LINK,
         pair: local::pair_untrusted,
         is_trusted: false,
+        is_staged: false,
+    });
+}
+
+#[test]
+fn channel_on_memory_that_takes_words_alone_passes_every_rule() {
+    passes(Domain {
+        config: LINK,
+        pair: local::pair_untrusted,
+        is_trusted: false,
+        is_staged: true,
     });
 }
 
@@ -91,5 +108,6 @@ fn channel_to_a_trusted_peer_passes_every_rule() {
         config: LINK.mutual(),
         pair: local::pair_untrusted,
         is_trusted: true,
+        is_staged: false,
     });
 }

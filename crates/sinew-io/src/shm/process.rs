@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Wake, Waker};
 use std::time::Duration;
 
-use sinew::link::{Rx, Tx};
+use sinew::link::{Rx, SendError, Tx};
 use sinew_shm::StdLock;
-use sinew_shm::domain::{Incoming, Outgoing, Refused};
+use sinew_shm::domain::{Incoming, Outgoing, Staged};
 use sinew_shm::linux::link::{self, ProcessEnd};
 
 use super::spin::Spin;
@@ -25,12 +25,16 @@ type EndRef = Arc<ProcessEnd<StdLock>>;
 
 /// The sending half.
 pub type ProcessTx = Outgoing<EndRef>;
+/// The same on a device's memory; see [`ProcessLink::on_device`].
+pub type DeviceTx = Staged<EndRef, Vec<u8>>;
 /// The receiving half. What the peer wrote is copied out once, because the peer is not trusted.
 pub type ProcessRx = Incoming<EndRef, Vec<u8>>;
 
 /// One channel of a link to another process, for a thread that calls or serves.
-pub struct ProcessLink {
-    pub(super) tx: Counted<ProcessTx>,
+///
+/// `T` is the sending half.
+pub struct ProcessLink<T = ProcessTx> {
+    pub(super) tx: Counted<T>,
     pub(super) rx: Counted<ProcessRx>,
     pub(super) link: link::Link,
     pub(super) sleeper: Sleeper,
@@ -45,7 +49,30 @@ impl ProcessLink {
     /// Over the channel with this id; `None` where the link has no such channel. `spin`: how long a
     /// thread looks for a packet before it sleeps.
     pub fn new(link: link::Link, channel: u16, spin: Duration) -> Option<ProcessLink> {
-        let (tx, rx) = halves(&link, channel)?;
+        let tx = Outgoing::new((*link.sender(channel)?).clone());
+        ProcessLink::with(link, channel, tx, spin)
+    }
+}
+
+impl ProcessLink<DeviceTx> {
+    /// As [`ProcessLink::new`], where the memory is a device's: a [`Region`](sinew_shm::linux::Region) of
+    /// `/dev/mem` or `/dev/uioN`. On arm64 it is then Device memory, in which only aligned words may be read
+    /// and written: packets are written elsewhere, and copied. The link is one without trust.
+    pub fn on_device(link: link::Link, channel: u16, spin: Duration) -> Option<Self> {
+        let sender = (*link.sender(channel)?).clone();
+        let buffer = vec![0; sender.size()];
+        ProcessLink::with(link, channel, Staged::new(sender, buffer)?, spin)
+    }
+}
+
+impl<T: Tx> ProcessLink<T> {
+    fn with(link: link::Link, channel: u16, tx: T, spin: Duration) -> Option<Self> {
+        let receiver = link.receiver(channel)?;
+        let buffer = match link.end().is_trusted() {
+            true => Vec::new(),
+            false => vec![0; receiver.size()],
+        };
+        let rx = Incoming::new((*receiver).clone(), buffer)?;
         // The peer may be there already.
         link.on_ready();
         let woken = Arc::new(Flag::default());
@@ -74,7 +101,7 @@ impl ProcessLink {
 
     /// The halves, for a driver that arms them instead of sleeping on the link: a thread of this
     /// crate takes the doorbell for them. `None` where no descriptor is left for that.
-    pub fn split(self) -> Option<(Watched<ProcessTx>, Watched<ProcessRx>)> {
+    pub fn split(self) -> Option<(Watched<T>, Watched<ProcessRx>)> {
         let watch = Arc::new(Watch::start(self.link)?);
         let tx = Watched::new(self.tx.half, watch.clone());
         Some((tx, Watched::new(self.rx.half, watch)))
@@ -87,7 +114,7 @@ impl ProcessLink {
 
     /// Whether the driver can go on.
     fn is_ready(&mut self, want: Want) -> bool {
-        let mut has_place = || !matches!(self.tx.half.place(1), Err(Refused::Full));
+        let mut has_place = || !matches!(self.tx.half.place(1), Err(SendError::Full));
         // What is at hand already was looked at, and could not be taken up.
         let is_new = want != Want::Place || !self.rx.has_peeked();
         (is_new && !matches!(Rx::peek(&mut self.rx.half), Ok(None)))
@@ -95,22 +122,8 @@ impl ProcessLink {
     }
 }
 
-/// Both halves of a channel.
-fn halves(link: &link::Link, channel: u16) -> Option<(ProcessTx, ProcessRx)> {
-    let sender = link.sender(channel)?;
-    let receiver = link.receiver(channel)?;
-    let buffer = match link.end().is_trusted() {
-        true => Vec::new(),
-        false => vec![0; receiver.size()],
-    };
-    Some((
-        Outgoing::new((*sender).clone()),
-        Incoming::new((*receiver).clone(), buffer)?,
-    ))
-}
-
-impl Link for ProcessLink {
-    type Tx = Counted<ProcessTx>;
+impl<T: Tx> Link for ProcessLink<T> {
+    type Tx = Counted<T>;
     type Rx = Counted<ProcessRx>;
 
     fn halves(&mut self) -> (&mut Self::Tx, &mut Self::Rx) {

@@ -49,15 +49,22 @@ impl<R: EndRef> Outgoing<R> {
     /// The place for the next packet, the same one until [`Outgoing::commit`].
     #[inline]
     pub fn place(&mut self, min: usize) -> Result<&mut [u8], Refused> {
+        let bytes = self.hold(min)?;
+        // SAFETY: the block was taken and neither sent nor given back, the handle keeps the end, and
+        // `&mut self` keeps every other view away.
+        Ok(unsafe { bytes.slice_mut() })
+    }
+
+    /// Has a block in the hand.
+    #[inline(always)]
+    fn hold(&mut self, min: usize) -> Result<Span, Refused> {
         if self.block == NONE {
             let (block, bytes) = self.sender.take(min)?;
             (self.block, self.bytes) = (u32::from(block), bytes);
         } else if min > self.bytes.len() {
             return Err(Refused::TooLarge);
         }
-        // SAFETY: the block was taken and neither sent nor given back, the handle keeps the end, and
-        // `&mut self` keeps every other view away.
-        Ok(unsafe { self.bytes.slice_mut() })
+        Ok(self.bytes)
     }
 
     /// Publishes the first `len` bytes; 0 gives the place back.
@@ -98,6 +105,67 @@ impl<R: EndRef> Drop for Outgoing<R> {
         if let Some(block) = self.take() {
             self.sender.cancel(block);
         }
+    }
+}
+
+/// [`Outgoing`] on memory that takes nothing but whole aligned words: Device memory on Arm, as which
+/// Linux maps `/dev/mem` and UIO there.
+///
+/// A packet is written into the buffer `B`, and copied from there by words when it is committed.
+pub struct Staged<R: EndRef, B> {
+    outgoing: Outgoing<R>,
+    buffer: B,
+}
+
+impl<R: EndRef, B: AsMut<[u8]>> Staged<R, B> {
+    /// The half of a sender; `None` where `buffer` has less than [`Sender::size`] bytes.
+    pub fn new(sender: Sender<R>, mut buffer: B) -> Option<Staged<R, B>> {
+        let fits = buffer.as_mut().len() >= sender.size();
+        let outgoing = Outgoing::new(sender);
+        fits.then_some(Staged { outgoing, buffer })
+    }
+
+    /// The sender.
+    pub fn sender(&self) -> &Sender<R> {
+        self.outgoing.sender()
+    }
+
+    /// As [`Outgoing::renew`].
+    pub fn renew(&mut self) {
+        self.outgoing.renew();
+    }
+
+    /// The longest packet.
+    pub fn mtu(&self) -> usize {
+        self.outgoing.mtu()
+    }
+
+    /// As [`Outgoing::place`].
+    pub fn place(&mut self, min: usize) -> Result<&mut [u8], Refused> {
+        let len = self.outgoing.hold(min)?.len();
+        let place = self.buffer.as_mut().get_mut(..len);
+        place.ok_or(Refused::TooLarge)
+    }
+
+    /// As [`Outgoing::commit`].
+    pub fn commit(&mut self, len: usize) -> Result<(), Refused> {
+        if let Some(packet) = self.buffer.as_mut().get(..len)
+            && self.outgoing.block != NONE
+        {
+            // SAFETY: as in `Outgoing::place`.
+            unsafe { self.outgoing.bytes.copy_from(packet) };
+        }
+        self.outgoing.commit(len)
+    }
+
+    /// As [`Outgoing::flush`].
+    pub fn flush(&mut self) {
+        self.outgoing.flush();
+    }
+
+    /// As [`Outgoing::arm`].
+    pub fn arm(&mut self, waker: &Waker) {
+        self.outgoing.arm(waker);
     }
 }
 

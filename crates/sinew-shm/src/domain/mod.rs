@@ -21,7 +21,7 @@
 //! | `filter` | which packets a receiver wants |
 //! | `end` | [`End`]: one side of a link, with all of its channels, behind a lock |
 //! | `handles` | [`Sender`], [`Place`], [`Receiver`], [`Packet`]: what users hold |
-//! | `halves` | [`Outgoing`], [`Incoming`]: the two halves as a packet link wants them |
+//! | `halves` | [`Outgoing`] (or [`Staged`]), [`Incoming`]: the two halves as a packet link wants them |
 //! | `lock` | [`Area`]: what both sides change, one at a time |
 //! | [`observe`] | looks at a link from outside, from its two segments alone |
 //! | `port` | what a system gives: [`Doorbell`], [`Cache`], [`HardwareLock`], [`Platform`] |
@@ -73,7 +73,7 @@ pub use config::{
 };
 pub use end::{End, OpenError, Options, Parts, Platform, Slot, Status, Store};
 pub use filter::Predicate;
-pub use halves::{Incoming, Outgoing};
+pub use halves::{Incoming, Outgoing, Staged};
 pub use handles::{EndRef, Packet, Place, Receiver, Reply, Sender};
 pub use layout::BELL;
 pub use lock::{AccessError, Area, Guard, LockError, Poisoned};

@@ -23,7 +23,7 @@
 use core::ops::Deref;
 use core::task::Waker;
 
-use sinew_shm::domain::{EndRef, Incoming, Lost, Outgoing, Refused, Sender};
+use sinew_shm::domain::{EndRef, Incoming, Lost, Outgoing, Refused, Sender, Staged};
 use sinew_shm::{Bell, Lock};
 
 use super::{Port, RecvError, Rx, SendError, Tx};
@@ -68,6 +68,29 @@ impl<R: EndRef> Tx for Outgoing<R> {
 
     fn arm(&mut self, waker: &Waker) {
         Outgoing::arm(self, waker);
+    }
+}
+
+/// It may use every block, down to the last one.
+impl<R: EndRef, B: AsMut<[u8]>> Tx for Staged<R, B> {
+    fn mtu(&self) -> usize {
+        Staged::mtu(self)
+    }
+
+    fn place(&mut self, min: usize) -> Result<&mut [u8], SendError> {
+        Ok(Staged::place(self, min)?)
+    }
+
+    fn commit(&mut self, len: usize) -> Result<(), SendError> {
+        Ok(Staged::commit(self, len)?)
+    }
+
+    fn flush(&mut self) {
+        Staged::flush(self);
+    }
+
+    fn arm(&mut self, waker: &Waker) {
+        Staged::arm(self, waker);
     }
 }
 
