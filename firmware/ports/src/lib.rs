@@ -16,6 +16,7 @@
 //! |---|---|---|
 //! | [`cmsdk_uart`] | bytes, and one byte as a doorbell | QEMU mps2-an385, mps2-an521 |
 //! | [`systick`] | a clock | QEMU mps2-an385, mps2-an521 |
+//! | [`gic`] | an interrupt of Arm's GIC as a doorbell | QEMU xlnx-zcu102 |
 //! | `systick_time` (feature `embassy`) | the time of embassy, with alarms | QEMU mps2-an385 |
 //! | [`mhu`] | a doorbell between two cores of Arm's SSE-200 | QEMU mps2-an521 |
 //! | [`clint`] | MSIP as a doorbell between RISC-V harts, and a clock | QEMU virt |
@@ -43,6 +44,8 @@ mod register;
 pub mod clint;
 #[allow(unsafe_code)]
 pub mod cmsdk_uart;
+#[allow(unsafe_code)]
+pub mod gic;
 #[allow(unsafe_code)]
 pub mod imx_mu;
 #[allow(unsafe_code)]

@@ -1,14 +1,18 @@
-//! What a bare image needs before and around its `main`: on a Cortex-M, and on QEMU's RISC-V board.
+//! What a bare image needs before and around its `main`: on a Cortex-M, on a Cortex-R, and on QEMU's
+//! RISC-V board.
 //!
 //! On a Cortex-M interrupts are masked and only end [`sleep`], so the vector table has four entries and
 //! nothing is shared with a handler. An image that wants handlers puts the rest of the table into the
 //! section `.vectors.irq`, and calls [`unmask`].
 #![no_std]
 
-#[cfg(target_arch = "arm")]
+#[cfg(all(target_arch = "arm", not(cortex_r)))]
 mod cortex;
-#[cfg(target_arch = "arm")]
+#[cfg(all(target_arch = "arm", not(cortex_r)))]
 pub use cortex::{exit, restart, sleep, sleep_unless, unmask};
+
+#[cfg(cortex_r)]
+pub mod cortex_r;
 
 #[cfg(target_arch = "riscv32")]
 mod riscv;
