@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := menu
 .PHONY: menu demo test bench lint docs \
         test-rust test-32bit test-explore test-scribbler test-loom test-miri test-nostd \
-        test-firmware test-fuzz test-counts soak bench-firmware bench-host
+        test-firmware test-zcu102 test-fuzz test-counts soak bench-firmware bench-host
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -108,6 +108,10 @@ test-nostd: ## the core on cores without an operating system
 test-firmware: ## Cortex-M images in QEMU, called from the host; flash, RAM; instructions, also on RV32
 	@./setup test
 	$(MAKE) --no-print-directory -C firmware test
+
+test-zcu102: ## not in CI: Debian's Linux on a Cortex-A53 and the services on a Cortex-R5F, in QEMU
+	@./setup zcu102
+	$(MAKE) --no-print-directory -C firmware test-zcu102
 
 test-counts: ## instruction gates, by callgrind
 	@./setup test

@@ -23,6 +23,7 @@ mod scribble;
 mod sensor;
 mod shared;
 mod vexriscv;
+mod zcu102;
 mod zenoh;
 
 use std::error::Error;
@@ -75,10 +76,15 @@ fn main() -> ExitCode {
         }
         (Some(what), None) if what == RECORD => run().and_then(|figures| figures.record()),
         (Some(what), None) if what == BENCH => vexriscv::bench(),
+        (Some(what), None) if what == zcu102::NAME => zcu102::run(),
         (None, None) => budget::check_book()
             .and_then(|()| run())
             .and_then(|figures| figures.check()),
-        _ => Err(format!("what can be asked for: nothing, {RECORD}, or {BENCH}").into()),
+        _ => Err(format!(
+            "what can be asked for: nothing, {RECORD}, {BENCH}, or {}",
+            zcu102::NAME
+        )
+        .into()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

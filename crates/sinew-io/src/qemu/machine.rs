@@ -47,6 +47,15 @@ pub static MACHINES: &[Machine] = &[
         shared: None,
         ..AN385
     },
+    // Its first Cortex-R5F is one core more than there are Cortex-A53. Its links are those of its Linux.
+    Machine {
+        name: "xlnx-zcu102",
+        core: "Cortex-R5F",
+        program: "qemu-system-aarch64",
+        arguments: &["-smp", "5", "-m", "512M"],
+        shared: None,
+        ..AN385
+    },
     // Images end by the test device.
     Machine {
         name: "virt",

@@ -89,7 +89,7 @@ impl<T: Tx> ProcessLink<T> {
     }
 
     /// Keeps something alive as long as the link.
-    pub(crate) fn keeping(mut self, keep: impl Send + 'static) -> ProcessLink {
+    pub(crate) fn keeping(mut self, keep: impl Send + 'static) -> Self {
         self.keep = Some(Box::new(keep));
         self
     }
