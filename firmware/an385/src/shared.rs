@@ -89,8 +89,9 @@ fn segment(span: Span) -> Option<Segment> {
 
 /// Writes a word somewhere into the board's own segment, as nobody must but `scribbler`.
 pub fn scribble(at: u32, word: u32) {
-    let words = REGION.second.len as u32 / 4;
-    let address = PSRAM + REGION.second.offset as usize + 4 * (at % words) as usize;
+    const MINE: Span = Link::<MTU>::REGION.second;
+    let words = MINE.len as u32 / 4;
+    let address = PSRAM + MINE.offset as usize + 4 * (at % words) as usize;
     // SAFETY: it lies in PSRAM, an aligned word into which no reference of this image goes.
     unsafe { with_exposed_provenance_mut::<u32>(address).write_volatile(word) }
 }

@@ -3,14 +3,14 @@
 #![no_std]
 #![no_main]
 
-use an385::{board, shared};
+use an385::{MTU, board, shared};
 
 #[unsafe(no_mangle)]
 extern "C" fn main() -> ! {
     board::start_clock();
     board::start_bell();
     // First as a peer that opens the link, so that there is one to spoil.
-    let Some(end) = shared::open::<sinew_shm::Unshared, false>() else {
+    let Some(end) = shared::open::<sinew_shm::Unshared, false, MTU>() else {
         sinew_rt::exit(3)
     };
     let mut clock = board::Clock::start();

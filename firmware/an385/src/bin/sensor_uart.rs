@@ -4,6 +4,7 @@
 
 use an385::sensor::Sensor;
 use an385::{BATCH, board, zenoh};
+use sinew::link::Rx;
 use sinew::time::Instant;
 
 sinew_rt::board!("machine=mps2-an385 link=uart mtu={}", BATCH);
@@ -15,9 +16,10 @@ fn run() -> Option<()> {
     loop {
         board::acknowledge();
         let now = Instant::from_micros(clock.micros());
-        while let Some(packet) = rx.receive() {
+        while let Some(packet) = rx.packet() {
             // There is always a place.
             sensor.receive(packet, &mut tx, now);
+            rx.release();
         }
         sensor.turn(&mut tx, now);
         sinew_rt::sleep();
