@@ -26,16 +26,18 @@ const UNTOUCHED: u8 = 0xa5;
 /// Fails with a name where the emulator is missing.
 pub fn check(machine: Machine) -> Result<()> {
     let qemu = machine.qemu()?;
-    let found = Command::new(qemu.program)
+    check_program(qemu.program, qemu.package)
+}
+
+/// Fails with the names of both where the program of this package is missing.
+pub fn check_program(program: &str, package: &str) -> Result<()> {
+    let found = Command::new(program)
         .arg("--version")
         .stdout(Stdio::null())
         .status();
     match found {
         Ok(status) if status.success() => Ok(()),
-        _ => {
-            let (program, package) = (qemu.program, qemu.package);
-            Err(format!("{program} is missing: apt-get install {package}").into())
-        }
+        _ => Err(format!("{program} is missing: apt-get install {package}").into()),
     }
 }
 

@@ -95,7 +95,7 @@ struct Bench {
 
 impl Bench {
     fn build(core: &Core) -> Result<Bench> {
-        emulator::check(core.machine)?;
+        emulator::check_program("verilator", "verilator")?;
         image::build(core.machine)?;
         let read = |name| {
             let image = Image::read(core.machine, name)?;
