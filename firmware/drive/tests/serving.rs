@@ -11,12 +11,14 @@ use sinew::rpc::{Call, Channels, Input, MethodKind, Service, Slot, Via};
 use sinew::time::Instant;
 use sinew_drive::{Link, Renew, Serving, run};
 
-/// What a peer does between two steps of the driver.
+/// What a peer does between two steps of the driver, or a task of this side.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Act {
     Nothing,
     TakesAnAnswer,
     Sends,
+    /// A packet of a stream leaves by a port, and takes the place.
+    StreamSends,
 }
 
 /// A place for an answer, and the packets of the peer. It acts each time that the driver looks at the link, and
@@ -40,6 +42,10 @@ impl Wire {
             Act::TakesAnAnswer if self.free.get() < PLACES => {
                 self.free.set(self.free.get() + 1);
                 &self.place_asked
+            }
+            Act::StreamSends => {
+                self.free.set(0);
+                return true;
             }
             Act::Sends => {
                 self.packets.set(self.packets.get() + 1);
@@ -72,15 +78,17 @@ impl Tx for Out {
     }
 
     fn commit(&mut self, len: usize) -> Result<(), SendError> {
-        self.0.free.set(self.0.free.get() - usize::from(len > 0));
+        self.0
+            .free
+            .set(self.0.free.get().saturating_sub(usize::from(len > 0)));
         Ok(())
     }
 
     fn flush(&mut self) {}
 
     fn arm(&mut self, _: &Waker) {
-        self.0.place_asked.set(true);
         self.0.act();
+        self.0.place_asked.set(true);
     }
 }
 
@@ -104,8 +112,8 @@ impl Rx for In {
     }
 
     fn arm(&mut self, _: &Waker) {
-        self.0.packet_asked.set(true);
         self.0.act();
+        self.0.packet_asked.set(true);
     }
 }
 
@@ -175,12 +183,13 @@ fn left_when_it_sleeps(acts: Vec<Act>) -> (usize, usize) {
 fn driver_sleeps_through_no_packet_whenever_a_peer_acts() {
     const MOMENTS: u32 = 9;
     let mut answered = 0;
-    for play in 0..3_usize.pow(MOMENTS) {
+    for play in 0..4_usize.pow(MOMENTS) {
         let acts: Vec<Act> = (0..MOMENTS)
-            .map(|at| match play / 3_usize.pow(at) % 3 {
+            .map(|at| match play / 4_usize.pow(at) % 4 {
                 0 => Act::Nothing,
                 1 => Act::TakesAnAnswer,
-                _ => Act::Sends,
+                2 => Act::Sends,
+                _ => Act::StreamSends,
             })
             .collect();
         let sent = acts.iter().filter(|&&act| act == Act::Sends).count();
