@@ -57,11 +57,15 @@ fn link_setpriv(folder: &Path) {
 
 #[test]
 fn one_service_is_called_through_the_uart_and_through_memory() {
-    for name in ["direct", "queued", "shared"] {
-        let at = serving(name);
-        assert_eq!(answer(&call(&at, &DOUBLE, "")), "{\"n\":42}\n", "{name}");
+    let an385 = ["direct", "queued", "shared"].map(serving);
+    let others = [
+        image("thumbv8m.main-none-eabi/release/relay"),
+        image("riscv32imac-unknown-none-elf/release/direct"),
+    ];
+    for at in an385.into_iter().chain(others) {
+        assert_eq!(answer(&call(&at, &DOUBLE, "")), "{\"n\":42}\n", "{at}");
         let counted = call(&at, &["demo.Kinds/Count", r#"{"n": 2}"#], "");
-        assert_eq!(answer(&counted), "{\"n\":0}\n{\"n\":1}\n", "{name}");
+        assert_eq!(answer(&counted), "{\"n\":0}\n{\"n\":1}\n", "{at}");
     }
 }
 
@@ -194,6 +198,16 @@ fn what_keeps_an_image_from_starting_is_said() {
         assert!(text.contains(cause) && text.contains(help), "{at}: {text}");
         assert_eq!(output.status.code(), Some(69), "{at}");
     }
+}
+
+#[test]
+fn second_core_without_an_image_is_told() {
+    let relay = image("thumbv8m.main-none-eabi/release/relay");
+    let alone = programs("alone").join("relay");
+    std::fs::copy(relay.trim_start_matches("qemu:"), &alone).unwrap();
+    let text = complaint(&call(&format!("qemu:{}", alone.display()), &DOUBLE, ""));
+    assert!(text.contains("second core's image is missing"), "{text}");
+    assert!(text.contains("alone/serve"), "{text}");
 }
 
 #[test]

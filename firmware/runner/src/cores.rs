@@ -2,15 +2,14 @@
 
 use std::io::{Read, Write};
 
+use sinew::frame::hdlc;
+
 use crate::Result;
 use crate::budget::Figures;
 use crate::calls::{self, Services};
 use crate::emulator::Emulator;
 use crate::image::Image;
 use crate::machine::{AN521, Machine, VIRT, VIRT2};
-
-/// Between two frames of HDLC.
-const FLAG: u8 = 0x7e;
 
 /// A board with two cores, and what its images have behind their names in budgets.toml.
 const BOARDS: [(Machine, &str); 2] = [(AN521, "an521"), (VIRT2, "rv")];
@@ -51,7 +50,7 @@ fn served_by(machine: Machine, names: &[&str], suffix: &str, figures: &mut Figur
     let mut board = Emulator::start_cores(machine, &images)?;
     let names = names.join(" and ");
     // A UART that is switched on loses the byte that it has: it is this flag, and not that of the first frame.
-    board.uart()?.write_all(&[FLAG])?;
+    board.uart()?.write_all(&[hdlc::FLAG])?;
     let calls = calls::through_uart(board.uart()?, Services::BOTH)
         .map_err(|error| format!("{suffix}: {names}: {error}"))?;
     println!("{suffix}: {names}: {calls} calls through the UART answered as they must be");

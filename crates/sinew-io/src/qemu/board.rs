@@ -128,10 +128,19 @@ impl Board {
                     .args(["-serial", "null", "-serial", "chardev:link"])
             }
         };
+        let second = image.second.as_ref();
+        let second = second.map(|path| {
+            // QEMU takes a comma as the end of a value, and two as one.
+            format!(
+                "loader,file={}",
+                path.display().to_string().replace(',', ",,")
+            )
+        });
         command
             .args(machine.arguments)
             .arg("-kernel")
             .arg(&image.path)
+            .args(second.iter().flat_map(|loader| ["-device", loader]))
             .stdin(OwnedFd::from(far.try_clone()?))
             .stdout(OwnedFd::from(far))
             .stderr(Stdio::from(complaints.try_clone()?))

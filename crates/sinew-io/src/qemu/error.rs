@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 
 use object::Architecture;
 
@@ -13,6 +14,8 @@ use super::machine::{MACHINES, Machine};
 pub enum StartError {
     /// There is no such file.
     NoImage,
+    /// There is no image for the second core, which the first one says to be here.
+    NoSecond(PathBuf),
     /// The file is no image.
     NoElf,
     /// Neither the image nor the endpoint says on which machine it runs.
@@ -48,6 +51,9 @@ impl StartError {
     pub fn cause(&self) -> String {
         match self {
             StartError::NoImage => "there is no such image".into(),
+            StartError::NoSecond(path) => {
+                format!("the second core's image is missing: {}", path.display())
+            }
             StartError::NoElf => "this is no image: no ELF file".into(),
             StartError::Unnamed => "the image does not say on which machine it runs".into(),
             StartError::NoMachine(name) => format!("the machine `{name}` is not known here"),
@@ -81,6 +87,7 @@ impl StartError {
             StartError::NoImage => "check the path, or build it: those of Sinew's own folder by \
                                     `make -C firmware images`"
                 .into(),
+            StartError::NoSecond(_) => "build it as well, into the same folder".into(),
             StartError::NoElf => "give the file that the linker has written".into(),
             StartError::Unnamed => format!("give the option machine=NAME, one of {}", names()),
             StartError::NoMachine(_) => format!("give the option machine=NAME, one of {}", names()),

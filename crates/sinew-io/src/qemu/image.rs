@@ -15,6 +15,8 @@ const SECTION: &str = ".sinew.board";
 #[derive(Debug)]
 pub(super) struct Image {
     pub path: PathBuf,
+    /// That of the second core, which lies beside it.
+    pub second: Option<PathBuf>,
     pub machine: &'static Machine,
     pub carrier: Carrier,
     /// The largest packet in bytes.
@@ -50,10 +52,15 @@ impl Image {
             }
             (None, None) => Carrier::Uart,
         };
+        let second = says("second").map(|name| path.with_file_name(name));
+        if let Some(missing) = second.as_ref().filter(|second| !second.exists()) {
+            return Err(StartError::NoSecond(missing.clone()));
+        }
         let mtu = says("mtu").and_then(|text| text.parse().ok());
         let mtu = mtu.filter(|mtu| (MIN_MTU..=MAX_BATCH).contains(mtu));
         Ok(Image {
             path: path.clone(),
+            second,
             machine,
             carrier,
             mtu: mtu.unwrap_or(DEFAULT_MTU),

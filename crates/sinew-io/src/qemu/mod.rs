@@ -9,16 +9,20 @@
 //!
 //! An image says on which machine it runs, and by what it talks, in the section `.sinew.board`, which is
 //! not loaded. It is text: `machine=mps2-an385 link=uart mtu=64`, where `mtu` is its largest packet in
-//! bytes; words that are not known here are passed over. `sinew_rt::board!` of `firmware/rt` writes it.
+//! bytes; `second=serve` is the image of the second core, in the same folder; words that are not known here
+//! are passed over. `sinew_rt::board!` of `firmware/rt` writes it.
 //!
 //! The board's UART, or its doorbell, is a socket of this process, and the memory that it shares has no
 //! name, so nothing is left behind, whatever ends first. QEMU gets SIGKILL from the kernel when this
 //! process ends.
 
+use std::fs::File;
+use std::io::Write;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use sinew::frame::{Framing, hdlc};
 
 use crate::bytes::ByteLink;
 use crate::connect_error::ConnectError;
@@ -70,12 +74,17 @@ fn sized(endpoint: &Endpoint, image: &Image) -> Endpoint {
 }
 
 fn uart(endpoint: &Endpoint, image: &Image) -> Result<ByteLink, ConnectError> {
+    let io = |error| ConnectError::Io(endpoint.clone(), error);
     let started = Board::start(endpoint, image, Talks::Uart);
     let (board, uart) =
         started.map_err(|error| ConnectError::Qemu(endpoint.clone(), Box::new(error)))?;
     let Endpoint { framing, mtu, .. } = sized(endpoint, image);
-    let link = ByteLink::duplex(uart, framing, mtu);
-    let link = link.map_err(|error| ConnectError::Io(endpoint.clone(), error))?;
+    // A UART loses the byte that it has when it is switched on: this flag, and not that of the first frame.
+    if matches!(framing, Framing::Hdlc { .. }) {
+        let flagged = File::from(uart.try_clone().map_err(io)?).write_all(&[hdlc::FLAG]);
+        flagged.map_err(io)?;
+    }
+    let link = ByteLink::duplex(uart, framing, mtu).map_err(io)?;
     Ok(link.keeping(board))
 }
 

@@ -17,7 +17,8 @@ use crate::wire::crc32::Crc32;
 /// The address of calls, `R`.
 pub const RPC_ADDRESS: u64 = 0x52;
 
-const FLAG: u8 = 0x7e;
+/// Begins and ends a frame. Between frames there may be any number of them.
+pub const FLAG: u8 = 0x7e;
 const ESCAPE: u8 = 0x7d;
 const FLIP: u8 = 0x20;
 /// Unnumbered information: the only control byte that is sent.

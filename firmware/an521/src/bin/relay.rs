@@ -9,6 +9,7 @@ use sinew_drive::bytes::Polled;
 use sinew_drive::frames::{Receiver, Sender};
 
 an521::vectors!(0);
+sinew_rt::board!("machine=mps2-an521 link=uart mtu={} second=serve", MTU);
 
 /// What arrives while the core does something else: the UART keeps one byte.
 static BYTES: Polled<Uart0, 256> = Polled::new(UART);

@@ -10,6 +10,8 @@ use sinew_drive::frames::{Direct, Receiver, Sender};
 use sinew_drive::{Link, Serving, run};
 use virt::{TIMER, UART, Uart0, sleep, start_uart};
 
+sinew_rt::board!("machine=virt link=uart mtu={}", MTU);
+
 /// The largest packet in bytes.
 const MTU: usize = 64;
 /// Calls that outlive their receive step, at a time.
