@@ -8,6 +8,7 @@ use sinew_shm::linux::exchange::Refusal;
 
 use crate::endpoint::{Address, Endpoint, Use};
 use crate::qemu::StartError;
+use crate::remedy::remedy;
 
 /// How long a connection may take to come about.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -201,19 +202,4 @@ impl ConnectError {
             },
         }
     }
-}
-
-/// What to do about an error of the operating system that says nothing of the peer.
-pub fn remedy(error: &io::Error) -> Option<&'static str> {
-    use rustix::io::Errno;
-    Some(match Errno::from_io_error(error)? {
-        Errno::MFILE | Errno::NFILE => "raise its limit of open files (`ulimit -n`)",
-        Errno::NOMEM | Errno::NOSPC => "free memory, or choose fewer or smaller blocks",
-        Errno::NAMETOOLONG => "choose a shorter path: that of a socket has at most 107 bytes",
-        Errno::NOTDIR => "check the path: a part of it is no folder",
-        Errno::ISDIR => "check the path: it is a folder",
-        Errno::LOOP => "check the path: its symbolic links go round in a circle",
-        Errno::ROFS => "choose a folder that can be written",
-        _ => return None,
-    })
 }

@@ -37,6 +37,7 @@ pub mod qemu;
 mod reactor;
 pub mod reconnect;
 pub mod relay;
+mod remedy;
 pub mod serve;
 pub mod shm;
 mod sleep;

@@ -13,8 +13,9 @@ use std::time::Duration;
 use rustix::net::sockopt;
 use sinew_shm::linux::link::connected_stream;
 
-pub use crate::connect_error::{CONNECT_TIMEOUT, ConnectError, remedy};
+pub use crate::connect_error::{CONNECT_TIMEOUT, ConnectError};
 pub use crate::link::Halves;
+pub use crate::remedy::remedy;
 
 use crate::bytes::ByteLink;
 use crate::client::Client;

@@ -8,6 +8,7 @@ use object::Architecture;
 
 use super::board::Ended;
 use super::machine::{MACHINES, Machine};
+use crate::remedy::remedy;
 
 /// Why an image could not be started. Says the likely cause and the remedy.
 #[derive(Debug)]
@@ -106,7 +107,7 @@ impl StartError {
             StartError::Ended(_) => "check the image and the machine".into(),
             StartError::Silent => "look whether this computer is overloaded, then try again".into(),
             StartError::Io(error) => {
-                let remedy = crate::open::remedy(error);
+                let remedy = remedy(error);
                 remedy.unwrap_or("check the path of the image").into()
             }
         }
