@@ -43,7 +43,7 @@ pub static MACHINES: &[Machine] = &[
     },
     Machine {
         name: "mps2-an521",
-        core: "two Cortex-M33",
+        core: "2 Cortex-M33",
         shared: None,
         ..AN385
     },
