@@ -22,10 +22,13 @@ demo: ## the main job: one service and one client in every placement
 	@boards=; images=firmware/target/thumbv7m-none-eabi/release; \
 	if ! command -v qemu-system-arm >/dev/null; then \
 		echo "no rows for a Cortex-M3: ./setup test installs QEMU, which emulates one" >&2; \
-	elif (cd firmware && ../.ci/cross build -q --release -p an385 --bin queued --bin shared \
-			--target thumbv7m-none-eabi) 2>/dev/null; then \
-		boards="--board qemu:$$images/queued --board qemu:$$images/shared"; \
-	else echo "no rows for a Cortex-M3: ./setup test installs the Rust target for it" >&2; fi; \
+	elif ! ls -d "$$(rustc --print sysroot)/lib/rustlib"/{thumbv7m-none-eabi,src} >/dev/null 2>&1; then \
+		echo "no rows for a Cortex-M3: ./setup test installs the Rust target for it" >&2; \
+	else \
+		[ -x $$images/queued ] || echo "building the board's images: a minute or two" >&2; \
+		(cd firmware && ../.ci/cross build -q --release -p an385 --bin queued --bin shared \
+			--target thumbv7m-none-eabi); \
+		boards="--board qemu:$$images/queued --board qemu:$$images/shared"; fi; \
 	python=build/venv/bin/python; router=; \
 	if $$python -c 'import zenoh' 2>/dev/null; then \
 		router="$$python tests/interop/zenoh/peer.py router --listen"; \

@@ -2,8 +2,6 @@
 
 #[path = "book/channels.rs"]
 mod channels;
-#[path = "book/image.rs"]
-mod image;
 #[path = "book/messages.rs"]
 mod messages;
 #[path = "book/porting.rs"]

@@ -71,6 +71,32 @@ fn the_readme_shows_the_files_of_the_tutorial() {
     }
 }
 
+#[test]
+fn the_page_on_microcontrollers_shows_the_files_of_the_board() {
+    let folder = root().join("examples/board");
+    let shown = shown(&read(&root().join("docs/src/firmware.md")));
+    let names: Vec<&str> = shown.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "Cargo.toml",
+            ".cargo/config.toml",
+            "build.rs",
+            "link.x",
+            "src/main.rs"
+        ]
+    );
+    for (name, code) in shown {
+        let file = read(&folder.join(&name));
+        // The reader's folder lies beside the clone.
+        let file = match name.as_str() {
+            "Cargo.toml" => file.replace("../../", "../sinew/"),
+            _ => file,
+        };
+        assert_eq!(code, file, "{name}");
+    }
+}
+
 /// What a page shows of a file: behind a comment that names the file, or one section of it as
 /// `file:section`.
 fn samples(page: &str) -> Vec<(String, String)> {

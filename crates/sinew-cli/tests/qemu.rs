@@ -70,6 +70,29 @@ fn one_service_is_called_through_the_uart_and_through_memory() {
 }
 
 #[test]
+fn service_of_the_tutorial_is_called_on_the_board_of_the_book() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let target = root.join("target/board");
+    let core = "thumbv7m-none-eabi";
+    let build = Command::new("../../.ci/cross")
+        .args(["build", "-q", "--release", "--locked", "--target", core])
+        .arg("--target-dir")
+        .arg(&target)
+        .current_dir(root.join("examples/board"))
+        .status();
+    assert!(build.unwrap().success(), "the board does not build");
+    let at = format!("qemu:{}", target.join(core).join("release/board").display());
+    let proto = root.join("examples/tutorial/lamp.proto");
+    let set = ["home.Lamp/Set", r#"{"percent": 70, "reason": "guests"}"#];
+    let output = call(
+        &at,
+        &[&set[..], &["--proto", proto.to_str().unwrap()]].concat(),
+        "",
+    );
+    assert_eq!(answer(&output), "{\"percent\":70,\"reason\":\"guests\"}\n");
+}
+
+#[test]
 fn packet_size_of_the_endpoint_holds_before_that_of_the_image() {
     let at = serving("shared");
     answer(&call(&format!("{at}?mtu=64"), &DOUBLE, ""));
@@ -104,6 +127,19 @@ fn samples_and_replies_of_a_board_come_on_either_carrier() {
     ];
     let output = sinew(&say).output().unwrap();
     assert!(answer(&output).contains("1 heard"), "{output:?}");
+}
+
+#[test]
+fn board_that_lives_is_not_waited_for_when_its_link_ends() {
+    let at = node("zenoh_pub");
+    let since = Instant::now();
+    for _ in 0..12 {
+        let say = ["pub", "board/x", "1", "--connect", &at];
+        let text = complaint(&sinew(&say).output().unwrap());
+        assert!(text.contains("nobody there subscribes"), "{text}");
+    }
+    // Whoever waits 10 s for the end of each is far above it.
+    assert!(since.elapsed() < PATIENCE);
 }
 
 #[test]
@@ -213,11 +249,15 @@ fn second_core_without_an_image_is_told() {
 #[test]
 fn image_that_ends_is_told_with_its_exit_code() {
     // It counts instructions, and finds that nothing is exact here.
-    let at = image("riscv32imac-unknown-none-elf/release/calls?machine=virt");
-    let output = call(&at, &DOUBLE, "");
-    let text = complaint(&output);
-    assert!(text.contains("ended, with exit code 4"), "{text}");
-    assert_eq!(output.status.code(), Some(69));
+    for at in [
+        image("riscv32imac-unknown-none-elf/release/calls?machine=virt"),
+        serving("calls?machine=mps2-an385"),
+    ] {
+        let output = call(&at, &DOUBLE, "");
+        let text = complaint(&output);
+        assert!(text.contains("ended, with exit code 4"), "{text}");
+        assert_eq!(output.status.code(), Some(69));
+    }
 }
 
 #[test]
@@ -246,6 +286,15 @@ fn emulator_that_is_missing_or_fails_is_told() {
     std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
     let text = with(&folder);
     assert!(text.contains("emulator has ended: no such board"), "{text}");
+    // One that never comes to its end, or to the end of a line.
+    for talks in ["yes", "cat /dev/zero"] {
+        std::fs::write(&program, format!("#!/bin/sh\nexec {talks}\n")).unwrap();
+        for name in ["sh", "yes", "cat"] {
+            let _ = symlink(Path::new("/usr/bin").join(name), folder.join(name));
+        }
+        let text = with(&folder);
+        assert!(text.contains("emulator does not come up"), "{text}");
+    }
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! mps2-an385: UART0, UART1 as a doorbell, and SysTick; what is enabled, and what wakes the core.
 //!
-//! Unsafe code reads and writes device registers, and nothing else.
+//! Unsafe code says where devices are, and spins; nothing else.
 
 use core::arch::asm;
-use core::ptr;
 
 use sinew_drive::bytes::Device;
 use sinew_ports::cmsdk_uart::Uart;
+use sinew_ports::nvic;
 use sinew_ports::systick::{self, SysTick};
 
 /// UART0: bytes that are frames, or text.
@@ -21,15 +21,6 @@ const UART_IRQ: usize = 0;
 /// Interrupt of what UART1 receives.
 const BELL_IRQ: usize = 2;
 
-const NVIC_ISER: usize = 0xe000_e100;
-const NVIC_ICPR: usize = 0xe000_e280;
-
-fn write(register: usize, value: u32) {
-    // SAFETY: only the constants above are written, each a register of every Cortex-M, and none of
-    // them makes the hardware write to memory.
-    unsafe { ptr::with_exposed_provenance_mut::<u32>(register).write_volatile(value) }
-}
-
 /// Switches UART0 and SysTick on. Their interrupts only end [`sinew_rt::sleep`], unless they have handlers.
 pub fn start() {
     start_uart();
@@ -39,7 +30,7 @@ pub fn start() {
 /// Switches UART0 on, with its receive interrupt.
 pub fn start_uart() {
     UART.start(217); // 115,200 baud of 25 MHz
-    write(NVIC_ISER, 1 << UART_IRQ);
+    nvic::enable(UART_IRQ);
 }
 
 /// Switches SysTick on, which ends [`sinew_rt::sleep`] every 0.67 s.
@@ -52,7 +43,7 @@ pub fn start_clock() {
 /// To be called before looking for work: what comes later ends the next sleep at once.
 pub fn acknowledge() {
     UART.acknowledge();
-    write(NVIC_ICPR, 1 << UART_IRQ);
+    nvic::acknowledge(UART_IRQ);
     SysTick.acknowledge();
 }
 
@@ -63,7 +54,7 @@ pub fn start_bell() {
     BELL.start(16);
     // A byte that came before the receiver was on would hold up the first doorbell.
     BELL.discard();
-    write(NVIC_ISER, 1 << BELL_IRQ);
+    nvic::enable(BELL_IRQ);
 }
 
 /// Rings the other side by one byte. Where one is still on its way out, that one rings: nobody has
@@ -77,7 +68,7 @@ pub fn ring_bell() {
 /// Takes the doorbell, and what woke the core: for a loop that sleeps with interrupts masked, after the sleep,
 /// before it looks for what was rung for.
 pub fn take_bell() {
-    write(NVIC_ICPR, 1 << BELL_IRQ);
+    nvic::acknowledge(BELL_IRQ);
     SysTick.acknowledge();
     bell_rang();
 }

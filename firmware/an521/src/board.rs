@@ -10,6 +10,7 @@ use pair::{Chip, First};
 use sinew::time::Instant;
 use sinew_ports::cmsdk_uart::Uart;
 use sinew_ports::mhu::Mhu;
+use sinew_ports::nvic;
 use sinew_ports::systick::{Clock, SysTick};
 use sinew_shm::domain::Doorbell as _;
 
@@ -32,16 +33,10 @@ const CPUWAIT: usize = 0x5002_1118;
 /// As in core1.x.
 const SECOND_START: u32 = 0x1020_0000;
 
-const NVIC_ISER: usize = 0xe000_e100;
-
 fn write(register: usize, value: u32) {
-    // SAFETY: only the constants above are written, each a register of this board or of every Cortex-M33, and none
+    // SAFETY: only the constants above are written, each a register of this board, and none
     // of them makes the hardware write to memory that Rust code of this image has.
     unsafe { ptr::with_exposed_provenance_mut::<u32>(register).write_volatile(value) }
-}
-
-fn enable(irq: usize) {
-    write(NVIC_ISER + 4 * (irq / 32), 1 << (irq % 32));
 }
 
 /// The doorbell has rung since the last look.
@@ -65,9 +60,9 @@ unsafe impl<const CORE: usize> Chip for Board<CORE> {
         // SAFETY: as above.
         unsafe { Mhu::<MHU1, CORE>::new() }.acknowledge();
         Self::DOORBELL.acknowledge();
-        enable(MHU0_IRQ);
+        nvic::enable(MHU0_IRQ);
         if CORE == 1 {
-            enable(MHU1_IRQ);
+            nvic::enable(MHU1_IRQ);
         }
         sinew_rt::unmask();
         Clock::start()
@@ -141,5 +136,5 @@ extern "C" fn received() {
 /// Switches UART0 on, with its interrupt, which ends a sleep.
 pub fn start_uart() {
     UART.start(174); // 115,200 baud of 20 MHz
-    enable(UART_IRQ);
+    nvic::enable(UART_IRQ);
 }

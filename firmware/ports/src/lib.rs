@@ -15,6 +15,7 @@
 //! | port | what it is | where it was run |
 //! |---|---|---|
 //! | [`cmsdk_uart`] | bytes, and one byte as a doorbell | QEMU mps2-an385, mps2-an521 |
+//! | [`nvic`] | which device interrupts a Cortex-M | QEMU mps2-an385, mps2-an521 |
 //! | [`systick`] | a clock | QEMU mps2-an385, mps2-an521 |
 //! | [`gic`] | an interrupt of Arm's GIC as a doorbell | QEMU xlnx-zcu102 |
 //! | `systick_time` (feature `embassy`) | the time of embassy, with alarms | QEMU mps2-an385 |
@@ -52,6 +53,8 @@ pub mod imx_mu;
 pub mod imx_sema4;
 #[allow(unsafe_code)]
 pub mod mhu;
+#[allow(unsafe_code)]
+pub mod nvic;
 #[allow(unsafe_code)]
 pub mod plic;
 #[allow(unsafe_code)]

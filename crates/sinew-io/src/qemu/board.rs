@@ -28,6 +28,10 @@ use crate::endpoint::Endpoint;
 
 /// QEMU takes less to start, and to end, on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// In bytes; an answer of its monitor has some hundreds.
+const MOST_SAID: u64 = 1 << 20;
+/// An image may write and read files of the host by semihosting, but start nothing.
+const SANDBOX: &str = "on,spawn=deny,elevateprivileges=deny,obsolete=deny";
 /// What `setpriv` ends with where there is no such program.
 const NO_PROGRAM: i32 = 127;
 
@@ -108,7 +112,7 @@ impl Board {
         let mut command = Command::new("setpriv");
         command
             .args(["--pdeathsig", "KILL", machine.program])
-            .args(["-nodefaults", "-display", "none"])
+            .args(["-nodefaults", "-display", "none", "-sandbox", SANDBOX])
             .args(["-chardev", "stdio,id=monitor"])
             .args(["-mon", "chardev=monitor,mode=control"])
             .args([
@@ -159,7 +163,10 @@ impl Board {
             is_told: false,
         };
         board.wait_up().map_err(|error| match error {
-            StartError::Ended(ended) if ended.code() == Some(NO_PROGRAM) => {
+            // An image may end with this as well, and says nothing of setpriv.
+            StartError::Ended(ended)
+                if ended.code() == Some(NO_PROGRAM) && ended.said().contains("setpriv:") =>
+            {
                 StartError::NoProgram(machine)
             }
             error => error,
@@ -171,24 +178,30 @@ impl Board {
 
     /// Waits until the machine has been made.
     fn wait_up(&mut self) -> Result<(), StartError> {
-        self.monitor.set_read_timeout(Some(PATIENCE))?;
+        match self.asks("qmp_capabilities") {
+            Ok(()) => Ok(()),
+            Err(io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => Err(StartError::Silent),
+            Err(_) => Err(self.ended().map_or(StartError::Silent, StartError::Ended)),
+        }
+    }
+
+    /// Has the monitor do this, which answers where the emulator lives.
+    fn asks(&self, command: &str) -> Result<(), io::ErrorKind> {
         // Where it has ended already, reading says so.
-        let _ = self
-            .monitor
-            .write_all(b"{\"execute\":\"qmp_capabilities\"}\n");
-        let mut answers = BufReader::new(&self.monitor);
-        let mut answer = String::new();
+        let _ = (&self.monitor).write_all(format!("{{\"execute\":\"{command}\"}}\n").as_bytes());
+        // Whatever says more before it, or says it for longer, is no emulator.
+        let mut answers = BufReader::new((&self.monitor).take(MOST_SAID));
+        let until = Instant::now() + PATIENCE;
+        let mut answer = Vec::new();
         loop {
             answer.clear();
-            match answers.read_line(&mut answer) {
-                Ok(1..) if answer.contains("\"return\"") => return Ok(()),
-                Ok(1..) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    return Err(StartError::Silent);
-                }
-                Ok(0) | Err(_) => {
-                    return Err(self.ended().map_or(StartError::Silent, StartError::Ended));
-                }
+            let left = until.saturating_duration_since(Instant::now());
+            let limit = self.monitor.set_read_timeout(Some(left));
+            match limit.and_then(|()| answers.read_until(b'\n', &mut answer)) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof),
+                Ok(_) if String::from_utf8_lossy(&answer).contains("\"return\"") => return Ok(()),
+                Ok(_) => {}
+                Err(error) => return Err(error.kind()),
             }
         }
     }
@@ -196,7 +209,11 @@ impl Board {
     /// QEMU has connected before it answered.
     fn accept(&self, socket: &UnixListener) -> Result<OwnedFd, StartError> {
         loop {
-            let (link, _) = socket.accept()?;
+            let accepted = socket.accept().map_err(|error| match error.kind() {
+                io::ErrorKind::WouldBlock => StartError::Silent,
+                _ => StartError::Io(error),
+            });
+            let (link, _) = accepted?;
             let peer = socket_peercred(&link).map_err(io::Error::from)?;
             if peer.pid.as_raw_nonzero().get().unsigned_abs() == self.process.id() {
                 return Ok(link.into());
@@ -215,10 +232,12 @@ impl Board {
                 let _ = self.complaints.read_to_string(&mut said);
                 return Some(Ended {
                     status,
-                    said: said.trim().replace('\n', "; "),
+                    said: complaints(&said),
                 });
             }
-            if !self.is_closed() || since.elapsed() > PATIENCE {
+            // One that lives has closed its end because this side did.
+            let lives = || self.link.is_some() && self.asks("query-status").is_ok();
+            if !self.is_closed() || lives() || since.elapsed() > PATIENCE {
                 return None;
             }
             thread::sleep(Duration::from_millis(1));
@@ -253,6 +272,15 @@ impl Drop for Board {
             }
         }
     }
+}
+
+/// In one line, without what is only a warning: an image without a network has one each time.
+fn complaints(said: &str) -> String {
+    let lines = said.lines().map(str::trim);
+    let lines: Vec<_> = lines
+        .filter(|line| !line.is_empty() && !line.contains(": warning: "))
+        .collect();
+    lines.join("; ")
 }
 
 /// What a thread starts for others, and where the child goes.

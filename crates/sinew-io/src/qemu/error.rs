@@ -8,6 +8,7 @@ use object::Architecture;
 
 use super::board::Ended;
 use super::machine::{MACHINES, Machine};
+use crate::endpoint::{MAX_BATCH, MIN_MTU};
 use crate::remedy::remedy;
 
 /// Why an image could not be started. Says the likely cause and the remedy.
@@ -21,6 +22,8 @@ pub enum StartError {
     NoElf,
     /// Neither the image nor the endpoint says on which machine it runs.
     Unnamed,
+    /// What the image says of itself cannot be.
+    Word(String),
     /// There is no entry for the machine in [`MACHINES`].
     NoMachine(String),
     /// The image says that it talks by something else.
@@ -57,6 +60,7 @@ impl StartError {
             }
             StartError::NoElf => "this is no image: no ELF file".into(),
             StartError::Unnamed => "the image does not say on which machine it runs".into(),
+            StartError::Word(word) => format!("the image says `{word}`, which cannot be"),
             StartError::NoMachine(name) => format!("the machine `{name}` is not known here"),
             StartError::NoCarrier(name) => {
                 format!("the image says that it talks by `{name}`, which is not known here")
@@ -91,6 +95,9 @@ impl StartError {
             StartError::NoSecond(_) => "build it as well, into the same folder".into(),
             StartError::NoElf => "give the file that the linker has written".into(),
             StartError::Unnamed => format!("give the option machine=NAME, one of {}", names()),
+            StartError::Word(_) => format!(
+                "correct its `board!`: mtu= is {MIN_MTU} to {MAX_BATCH}, second= a file beside it"
+            ),
             StartError::NoMachine(_) => format!("give the option machine=NAME, one of {}", names()),
             StartError::NoCarrier(_) => "give the option link=uart or link=shm".into(),
             StartError::Foreign(..) => {

@@ -34,6 +34,7 @@ type Shared = &'static End<Board<Masked, true>>;
 type Line = Interrupted<Uart0, Masked, 1024>;
 
 embassy_time_driver::time_driver_impl!(static TIME: Time<25, 8> = Time::new());
+sinew_rt::board!("machine=mps2-an385 link=uart mtu={}", MTU);
 static SLOTS: [Slot; CALLS] = [const { Slot::new() }; CALLS];
 static LINE: Line = Interrupted::new(UART);
 static UART_PORT: Direct<&Line, MTU> = Direct(&LINE);
