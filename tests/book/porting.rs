@@ -101,6 +101,7 @@ fn open(memory: Memory, role: Role) -> Result<End<Board>, OpenError> {
 fn rung(link: &End<Board>) {
     chip::write(chip::MAILBOX_CLEAR_OWN, 1); // first: what rings from now on interrupts again
     link.look(chip::millis());
+    link.recover(); // where the peer has broken the protocol: the next one need not
 }
 // ANCHOR_END: port
 

@@ -64,6 +64,12 @@ pub fn open<L: Lock, const WAKERS: bool, const N: usize>() -> Option<End<Board<L
     End::open_planned(memory(&Link::<N>::REGION)?, parts, Options::default()).ok()
 }
 
+/// Looks at the link. One that was stopped by what the peer wrote begins again: the next peer need not be like it.
+pub fn look<P: Platform>(link: &End<P>, millis: u32) {
+    link.look(millis);
+    link.recover();
+}
+
 // ANCHOR: memory
 fn memory(region: &Region) -> Option<Memory> {
     if region.len > PSRAM_LEN || region.exchange.len > 0 {

@@ -140,7 +140,8 @@ fn run() -> Result<Figures> {
         garbage::polled(name)?;
     }
     garbage::interrupted("embassy")?;
-    scribble::by_linux("shared")?;
+    scribble::by_linux(&Image::read(AN385, "shared")?)?;
+    scribble::by_linux(&Image::read_with_tasks(AN385, "embassy")?)?;
     scribble::by_board("scribbler", "shared")?;
     resets::run("direct", restarts().min(RESETS))?;
     sensor::run(&mut figures)?;

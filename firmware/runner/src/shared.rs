@@ -156,6 +156,16 @@ impl Side {
         self.link.check_books()
     }
 
+    /// How often the board has found that this side broke the protocol, since it was started.
+    pub fn violations(&self) -> u32 {
+        let link = self.link.observe();
+        let boards = link.channels().filter_map(|channel| {
+            let board = channel.side(Role::Second)?;
+            Some(board.counts.violations)
+        });
+        boards.sum()
+    }
+
     /// Looks, tries to send and to receive, and rings, whatever comes of it.
     pub fn nudge(&mut self) {
         self.link.look(self.start.elapsed().as_millis() as u32);

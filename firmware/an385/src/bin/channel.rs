@@ -47,7 +47,7 @@ fn run() -> Option<()> {
     };
     loop {
         board::take_bell();
-        end.look((clock.micros() >> 10) as u32);
+        shared::look(end, (clock.micros() >> 10) as u32);
         match echo.turn(&tx, &rx) {
             Ok(true) => {}
             Ok(false) => sinew_rt::sleep(),

@@ -61,7 +61,7 @@ extern "C" fn rung() {
 /// Looks at the shared memory, and wakes who waits for it.
 fn look() {
     if let Some(link) = LINK.get() {
-        link.look((TIME.now() >> 10) as u32);
+        shared::look(link, (TIME.now() >> 10) as u32);
     }
 }
 

@@ -64,7 +64,7 @@ fn run() -> Option<()> {
     loop {
         board::take_bell();
         let micros = clock.micros();
-        end.look((micros >> 10) as u32);
+        shared::look(end, (micros >> 10) as u32);
         let now = Instant::from_micros(micros);
         node.turn(now);
         node.arm();

@@ -36,7 +36,7 @@ an385::interrupts!(board::nothing, board::fault, rung);
 extern "C" fn rung() {
     board::bell_rang();
     if let Some(link) = LINK.get() {
-        link.look(MILLIS.load(Relaxed));
+        shared::look(link, MILLIS.load(Relaxed));
     }
     BELL.ring();
 }
@@ -65,7 +65,7 @@ fn serve() -> Option<()> {
         let micros = clock.micros();
         let millis = (micros >> 10) as u32;
         MILLIS.store(millis, Relaxed);
-        link.look(millis);
+        shared::look(link, millis);
         Instant::from_micros(micros)
     };
     sinew_drive::run(&mut serving, look, || sleep_unless(|| BELL.take()))

@@ -113,6 +113,8 @@ fn serve() -> Option<()> {
         let micros = clock.micros();
         let now = Instant::from_micros(micros);
         link.look((micros >> 10) as u32);
+        // One that was stopped by what Linux wrote begins again: the next process need not be like it.
+        link.recover();
         if serve.turn(now).is_err() {
             serve.renew(now);
         }
