@@ -139,11 +139,12 @@ pub(crate) fn started<C: Chip>() {
     unsafe { with_exposed_provenance_mut::<u32>(C::SHARED + STARTS).write_volatile(starts) }
 }
 
-/// Gives a word of this side's own segment another value: what the link must not do.
-pub(crate) fn scribble<C: Chip>(role: Role, at: u32, change: impl FnOnce(u32) -> u32) {
+/// Gives a word of this side's own segment another value, unless it is one of the first `spared` bytes: what the link
+/// must not do.
+pub(crate) fn scribble<C: Chip>(role: Role, at: u32, spared: u32, change: impl FnOnce(u32) -> u32) {
     let Span { offset, len, .. } = REGION.segment(role);
     let at = (at & (len as u32).next_power_of_two().wrapping_sub(1)) & !3;
-    if u64::from(at) < len {
+    if at >= spared && u64::from(at) < len {
         let word = with_exposed_provenance_mut::<u32>(C::SHARED + offset as usize + at as usize);
         // SAFETY: an aligned word of the own segment, which only this core writes, by volatile words too.
         unsafe { word.write_volatile(change(word.read_volatile())) }

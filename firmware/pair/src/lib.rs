@@ -12,6 +12,7 @@
 //! |---|---|
 //! | [`calls::all`] | calls of all kinds, and restarts of either side in between |
 //! | [`calls::besieged`] | calls while the peer scribbles, and after it |
+//! | [`calls::besieger`] | scribbles while it calls, and calls after it |
 //! | [`relay()`] | passes packets on between another link and the second core |
 //! | [`ask::Asking`] | messages of five words, one at a time |
 //!
@@ -27,6 +28,7 @@ pub mod calls;
 mod chip;
 mod pace;
 mod relay;
+mod scribble;
 mod serve;
 
 pub use chip::{Chip, Core, First, SHARED_LEN, open};

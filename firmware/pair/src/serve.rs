@@ -7,13 +7,12 @@ use sinew_demo::{CacheService, KindsService, cache, kinds};
 use sinew_drive::domain::Later;
 use sinew_drive::{Link, Serving, run};
 use sinew_shm::Bell;
-use sinew_shm::domain::{
-    Doorbell, End, Incoming, Lost, Messages, Outgoing, Receiver, Role, Sender,
-};
+use sinew_shm::domain::{End, Incoming, Lost, Messages, Outgoing, Receiver, Role, Sender};
 use static_cell::StaticCell;
 
 use crate::agreed::{CALLS, MESSAGES, MTU};
-use crate::chip::{OneContext, ordered, scribble, started};
+use crate::chip::{OneContext, ordered, started};
+use crate::scribble::Scribbler;
 use crate::{Chip, Core, look, open};
 
 /// Calls that outlive their receive step, at a time.
@@ -56,30 +55,15 @@ pub fn serve<C: Chip>(statics: &'static Statics<C>) -> Option<()> {
 /// peer is rung.
 pub fn serve_and_scribble<C: Chip>(statics: &'static Statics<C>) -> Option<()> {
     // What was ordered is read after what orders it was taken back, so that no later restart is lost.
-    let mut seed = None;
+    let mut scribbler = None;
     let turn = move || {
-        let random = seed.get_or_insert_with(ordered::<C>);
-        if *random == 0 {
-            return;
-        }
-        let mut next = || {
-            *random ^= *random << 13;
-            *random ^= *random >> 17;
-            *random ^= *random << 5;
-            *random
-        };
-        // Not always, so that the link comes up in between.
-        let (at, kind, value) = (next(), next(), next());
-        if kind % 16 >= 4 {
-            return;
-        }
-        scribble::<C>(Role::Second, at, |word| match kind % 4 {
-            0 => value,
-            1 => word ^ 1 << (value % 32),
-            2 => word.wrapping_add(1),
-            _ => value % 64,
+        let scribbler = scribbler.get_or_insert_with(|| match ordered::<C>() {
+            0 => None,
+            seed => Some(Scribbler::new(seed)),
         });
-        C::DOORBELL.ring();
+        if let Some(scribbler) = scribbler {
+            scribbler.stroke::<C>(Role::Second);
+        }
     };
     let sleep = || {
         if ordered::<C>() == 0 {

@@ -19,8 +19,12 @@ pub fn run(figures: &mut Figures) -> Result<()> {
     for (machine, suffix) in BOARDS {
         let all = "every call answered as it must be, 200 restarts of each side";
         let besieged = "every call has ended while the peer scribbled, and was answered after it";
-        for (first, second, what) in [("client", "serve", all), ("besieged", "scribble", besieged)]
-        {
+        let besieger = "calls answered each time after the first core scribbled";
+        for (first, second, what) in [
+            ("client", "serve", all),
+            ("besieged", "scribble", besieged),
+            ("besieger", "serve", besieger),
+        ] {
             let images = [read(machine, first)?, read(machine, second)?];
             let [first, second] = &images;
             let board = Emulator::start_cores(machine, &[first, second])?;
