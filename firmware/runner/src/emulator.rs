@@ -198,6 +198,12 @@ impl Emulator {
         Ok((stack.len() - untouched) as u64)
     }
 
+    /// Resets core and devices, in the middle of whatever they do. Shared memory keeps what it has, and sockets stay
+    /// connected. The image may run on for a moment.
+    pub fn reset(&mut self) -> Result<()> {
+        self.command("system_reset")
+    }
+
     /// Waits until the image has ended, and gives its exit code.
     pub fn wait(mut self) -> Result<i32> {
         let start = Instant::now();

@@ -143,7 +143,7 @@ fn run() -> Result<Figures> {
     scribble::by_linux(&Image::read(AN385, "shared")?)?;
     scribble::by_linux(&Image::read_with_tasks(AN385, "embassy")?)?;
     scribble::by_board("scribbler", "shared")?;
-    resets::run("direct", restarts().min(RESETS))?;
+    resets::run("direct", restarts())?;
     sensor::run(&mut figures)?;
     restarts::run(&Image::read(AN385, "channel")?, restarts())?;
     for (machine, image, name) in COUNTING {
@@ -182,13 +182,12 @@ fn serve_shared(figures: &mut Figures) -> Result<()> {
     Ok(())
 }
 
-/// Resets under a client over the UART, at most.
-const RESETS: u32 = 60;
+/// How often each side is started again, unless `SINEW_RESTARTS` says.
+const RESTARTS: u32 = 200;
 
-/// How often each side is started again: `SINEW_RESTARTS`, or a few times.
 fn restarts() -> u32 {
     let text = std::env::var("SINEW_RESTARTS").ok();
-    text.and_then(|text| text.parse().ok()).unwrap_or(20)
+    text.and_then(|text| text.parse().ok()).unwrap_or(RESTARTS)
 }
 
 /// Runs an image that counts instructions.

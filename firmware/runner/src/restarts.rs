@@ -1,4 +1,14 @@
 //! Restarts of either side of a shared memory, in any order, with echoes in between.
+//!
+//! | restart | of | what it is | what tells the other side |
+//! |---|---|---|---|
+//! | `Reset` | board | core and devices, as by a watchdog; the shared memory and the doorbell's line stay | its words and its ring |
+//! | `Power` | board | another emulator, with the same shared memory | the line hangs up |
+//! | `Closed` | Linux | the link is closed, and opened again | its words and its ring |
+//! | `Killed` | Linux | the process is killed, and another one opens the link | its words and its ring |
+//! | `BothBoardFirst`, `BothLinuxFirst` | both | killed and powered, one after the other | what the other has left |
+//!
+//! Each hits its side in the middle of whatever it does, with packets under way, except `Closed`.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -15,34 +25,34 @@ use crate::shared::{Place, Side};
 const ECHOES: u8 = 20;
 
 /// Who is started again, and how.
-const ROUND: [Restart; 5] = [
-    Restart::Board,
+const ROUND: [Restart; 6] = [
+    Restart::Reset,
     Restart::Closed,
+    Restart::Power,
     Restart::Killed,
     Restart::BothBoardFirst,
     Restart::BothLinuxFirst,
 ];
+/// How many of a round are restarts of the board; as many are of Linux.
+const OF_EACH: u32 = 4;
 
 #[derive(Clone, Copy, Debug)]
 enum Restart {
-    /// The emulator is stopped in the middle of whatever it does.
-    Board,
-    /// This side closes the link, and opens it again.
+    Reset,
+    Power,
     Closed,
-    /// A process that is this side is killed in the middle of whatever it does.
     Killed,
-    /// Both, and the board comes up first.
     BothBoardFirst,
-    /// Both, and this side comes up first.
     BothLinuxFirst,
 }
 
-/// Starts sides again `count` times, and checks after each that packets pass and no block is lost.
-pub fn run(image: &Image, count: u32) -> Result<()> {
+/// Starts each side again at least so many times, and checks after each that packets pass and no block is lost.
+pub fn run(image: &Image, of_each: u32) -> Result<()> {
     let place = Place::new()?;
     let mut sides = Sides::both(Side::open(&place)?, image, &place)?;
     echo(&mut sides.linux, 0)?;
-    for n in 0..count {
+    let rounds = of_each.div_ceil(OF_EACH);
+    for n in 0..rounds * ROUND.len() as u32 {
         let restart = ROUND[n as usize % ROUND.len()];
         // Some are under way when it happens.
         for lost in 0..n % 4 {
@@ -56,7 +66,10 @@ pub fn run(image: &Image, count: u32) -> Result<()> {
             })
             .map_err(|error| format!("restart {n}, {restart:?}: {error}"))?;
     }
-    println!("channel: {count} restarts of either side, {ECHOES} echoes after each, no block lost");
+    println!(
+        "channel: {} restarts of each side, {ECHOES} echoes after each, no block lost",
+        rounds * OF_EACH
+    );
     Ok(())
 }
 
@@ -81,9 +94,18 @@ impl Sides {
     }
 
     fn restart(self, restart: Restart, n: u32, image: &Image, place: &Place) -> Result<Sides> {
-        let Sides { board, mut linux } = self;
+        let Sides {
+            mut board,
+            mut linux,
+        } = self;
         match restart {
-            Restart::Board => {
+            Restart::Reset => {
+                let before = linux.pairing();
+                board.reset()?;
+                linux.renewed(before)?;
+                Ok(Sides { board, linux })
+            }
+            Restart::Power => {
                 drop(board);
                 linux.board_is_gone();
                 Sides::both(linux, image, place)

@@ -178,6 +178,18 @@ impl Side {
         self.bell.ring();
     }
 
+    /// The pairing that is up, or the next one.
+    pub fn pairing(&self) -> u32 {
+        self.link.pairing()
+    }
+
+    /// Waits until another pairing than this one is up, or the next one.
+    pub fn renewed(&mut self, before: u32) -> Result<()> {
+        self.until("no sign of its restart", |side| {
+            Ok((side.pairing() != before).then_some(()))
+        })
+    }
+
     /// Sends a packet, as soon as the link is up and there is a place.
     pub fn send(&mut self, packet: &[u8]) -> Result<()> {
         self.until("no place", |side| match side.tx.send(packet) {
