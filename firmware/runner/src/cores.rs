@@ -83,7 +83,7 @@ fn count(machine: Machine, suffix: &str, figures: &mut Figures) -> Result<()> {
 }
 
 fn expect_end(board: Emulator, name: &str) -> Result<()> {
-    match board.wait()? {
+    match board.wait().map_err(|error| format!("{name}: {error}"))? {
         0 => Ok(()),
         code => Err(format!("{name} has ended with {code}").into()),
     }

@@ -9,6 +9,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process_group};
+
 use crate::Result;
 use crate::image::Image;
 use crate::machine::{AN385, Machine};
@@ -161,7 +163,7 @@ impl Emulator {
                 folder,
             }),
             Err(error) => {
-                let _ = process.kill();
+                kill(&mut process);
                 let _ = std::fs::remove_dir_all(&folder);
                 Err(error)
             }
@@ -213,7 +215,7 @@ impl Emulator {
             }
             std::thread::sleep(Duration::from_millis(5));
         }
-        Err("the image does not end".into())
+        Err(format!("the image does not end within {} s", LONGEST.as_secs()).into())
     }
 
     /// Runs a command of the emulator's monitor and waits until it is done.
@@ -244,15 +246,19 @@ impl Drop for Emulator {
     fn drop(&mut self) {
         let _ = writeln!(self.monitor, "quit");
         let start = Instant::now();
-        while start.elapsed() < PATIENCE {
-            if !matches!(self.process.try_wait(), Ok(None)) {
-                break;
-            }
+        while start.elapsed() < PATIENCE && matches!(self.process.try_wait(), Ok(None)) {
             std::thread::sleep(Duration::from_millis(5));
         }
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        kill(&mut self.process);
         let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Ends the emulator if it has not ended, and `timeout` before it, which has made both a group of processes.
+fn kill(process: &mut Child) {
+    if let Ok(None) = process.try_wait() {
+        let _ = kill_process_group(Pid::from_child(process), Signal::KILL);
+        let _ = process.wait();
     }
 }
 
