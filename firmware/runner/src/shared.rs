@@ -20,7 +20,7 @@ use crate::agreed::{CALLS, LINK};
 /// The board's PSRAM, in bytes.
 const LEN: u64 = 16 << 20;
 /// No answer of the board takes this long on a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(30);
 /// How often to look as long as nothing was heard of the doorbell: what the board rings is lost until
 /// the emulator has accepted this side's connection. After that a ring that is missed is a failure.
 const UNHEARD: Duration = Duration::from_millis(5);
