@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::Result;
 use crate::image::Image;
 use crate::machine::{AN385, Machine};
+use crate::{Result, named};
 
 /// No answer of the emulator takes this long on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -165,7 +165,8 @@ impl Emulator {
             Err(error) => {
                 kill(&mut process);
                 let _ = std::fs::remove_dir_all(&folder);
-                Err(error)
+                let names = images.iter().map(|image| &image.name[..]);
+                Err(named(&names.collect::<Vec<_>>().join(" and "))(error))
             }
         }
     }
