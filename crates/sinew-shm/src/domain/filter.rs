@@ -126,6 +126,12 @@ impl Filter {
         };
     }
 
+    /// Takes back what an earlier user of the segment wished. The line is written back by the caller.
+    pub(super) fn clear(mine: &Words) {
+        mine.at(FILTER_KIND).store(0, FILTER_STORE);
+        mine.at(FILTER).store(0, FILTER_STORE);
+    }
+
     /// Writes the wish where the sender looks.
     pub(super) fn publish(&self, mine: &Words, cache: &impl Cache) {
         let (kind, offset, mask, value) = match self.predicate {

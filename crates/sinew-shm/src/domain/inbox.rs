@@ -6,20 +6,16 @@
 use super::Violation;
 use super::books::{Block, State};
 use super::filter::{Filter, Predicate};
+use super::lane::Lane;
 use super::layout::{NEXT_SHIFT, REPLY, control, statistics};
 use super::port::{Cache, Ways, clean, invalidate};
 use super::ring::{Entry, Look, RingReader, RingWriter, passes, tag};
-use crate::word::{BlockArea, PublishFence, RETURN_LOOK_FENCE, Span, Words};
+use crate::word::{PublishFence, RETURN_LOOK_FENCE, Span};
 
 pub(super) struct Inbox {
+    lane: Lane,
     ring: RingReader,
     returns: RingWriter,
-    pool: BlockArea,
-    /// Where the books on this pool begin.
-    first: usize,
-    mine: Words,
-    counts: Words,
-    theirs: Words,
     /// Whether this side may write into a block that it holds.
     has_replies: bool,
     /// Of the peer's session.
@@ -51,21 +47,12 @@ pub(super) enum Copied {
 }
 
 impl Inbox {
-    /// `counts` is the own statistics line, `theirs` the peer's control line.
-    pub(super) fn new(
-        (ring, returns): (RingReader, RingWriter),
-        (pool, has_replies, first): (BlockArea, bool, usize),
-        (mine, counts, theirs): (Words, Words, Words),
-    ) -> Inbox {
+    pub(super) fn new(lane: Lane, has_replies: bool) -> Inbox {
         Inbox {
+            lane,
+            ring: RingReader::default(),
+            returns: RingWriter::default(),
             has_replies,
-            ring,
-            returns,
-            pool,
-            first,
-            mine,
-            counts,
-            theirs,
             tag: 0,
             held: 0,
             next: 0,
@@ -75,18 +62,24 @@ impl Inbox {
         }
     }
 
+    #[inline(always)]
+    fn lane<W: Ways>(&self) -> Lane {
+        self.lane.back::<W>()
+    }
+
     /// Begins a session of the peer's. `forget_held`: what is held of an earlier one is only a view
     /// that yields nothing any more.
-    pub(super) fn reset(
+    pub(super) fn reset<W: Ways>(
         &mut self,
         peer_session: u32,
         books: &mut [Block],
         forget_held: bool,
-        cache: &impl Cache,
+        cache: &W::Cache,
     ) {
+        let lane = self.lane::<W>();
         if forget_held {
-            for block in 0..self.pool.count() {
-                if let Some(book) = self.book(books, block) {
+            for block in 0..lane.pool.count() {
+                if let Some(book) = lane.book(books, block) {
                     book.state = State::Free;
                 }
             }
@@ -94,13 +87,16 @@ impl Inbox {
         }
         self.tag = tag(peer_session);
         self.ring.reset();
-        self.returns.reset(cache);
+        self.returns.reset(lane.returns, cache);
         self.flushed = 0;
         // The wish stays; an earlier user of this segment may have left another.
-        self.filter.publish(&self.mine, cache);
-        self.mine.at(control::WAKE_PACKETS).set(u32::MAX);
-        self.counts.at(statistics::RECEIVED).set(0);
-        self.counts.at(statistics::RELEASED).set(0);
+        match W::USES.filters {
+            true => self.filter.publish(&lane.mine, cache),
+            false => Filter::clear(&lane.mine),
+        }
+        lane.mine.at(control::WAKE_PACKETS).set(u32::MAX);
+        lane.counts.at(statistics::RECEIVED).set(0);
+        lane.counts.at(statistics::RELEASED).set(0);
     }
 
     /// Blocks of the peer in the user's hands.
@@ -110,37 +106,22 @@ impl Inbox {
 
     /// The mark of every held block is counted.
     pub(super) fn check(&self, books: &[Block]) -> bool {
-        let all = self.first..self.first + usize::from(self.pool.count());
-        let books = books.get(all).unwrap_or_default();
+        let books = self.lane.books(books);
         let held = books.iter().filter(|book| book.state == State::Held);
         held.count() == usize::from(self.held)
     }
 
-    /// The book on a block of this pool, in the books on all blocks.
-    #[inline(always)]
-    fn book<'a>(&self, books: &'a mut [Block], block: u16) -> Option<&'a mut Block> {
-        if block >= self.pool.count() {
-            return None;
-        }
-        books.get_mut(self.first + usize::from(block))
-    }
-
-    /// As `book`, of a block that was checked.
-    #[inline(always)]
-    fn own_book<'a>(&self, books: &'a mut [Block], block: u16) -> Option<&'a mut Block> {
-        books.get_mut(self.first + usize::from(block))
-    }
-
     /// Bytes of a block.
-    pub(super) fn size(&self) -> u32 {
-        self.pool.size()
+    #[inline(always)]
+    pub(super) fn size<W: Ways>(&self) -> u32 {
+        self.lane::<W>().pool.size()
     }
 
     /// Packets that one call looks at, past those that its filter does not let through.
     #[inline(always)]
     pub(super) fn looks<W: Ways>(&self) -> u16 {
         if W::USES.filters {
-            self.pool.count()
+            self.lane.pool.count()
         } else {
             1
         }
@@ -153,17 +134,17 @@ impl Inbox {
         books: &mut [Block],
         cache: &W::Cache,
     ) -> Result<Received, Violation> {
-        let Some((entry, packet)) = self.accept::<W>(books, cache)? else {
+        let Some((block, packet)) = self.accept::<W>(books, cache)? else {
             return Ok(Received::Nothing);
         };
-        if W::USES.filters && self.filter.is_set() && !self.is_wanted(entry.block, packet, cache) {
+        if W::USES.filters && self.filter.is_set() && !self.is_wanted::<W>(block, packet, cache) {
             return Ok(Received::Filtered);
         }
-        if let Some(book) = self.own_book(books, entry.block) {
+        if let Some(book) = self.lane::<W>().own_book(books, block) {
             book.state = State::Held;
         }
         self.held = self.held.wrapping_add(1);
-        Ok(Received::Packet(entry.block, packet))
+        Ok(Received::Packet(block, packet))
     }
 
     /// Takes up one packet, copies it and gives its block back: its length, which may be more than
@@ -175,18 +156,18 @@ impl Inbox {
         out: &mut [u8],
         cache: &W::Cache,
     ) -> Result<Copied, Violation> {
-        let Some((entry, packet)) = self.accept::<W>(books, cache)? else {
+        let Some((block, packet)) = self.accept::<W>(books, cache)? else {
             return Ok(Copied::Nothing);
         };
-        if W::USES.filters && self.filter.is_set() && !self.is_wanted(entry.block, packet, cache) {
+        if W::USES.filters && self.filter.is_set() && !self.is_wanted::<W>(block, packet, cache) {
             return Ok(Copied::Filtered);
         }
         packet.copy_to(out);
         if W::USES.replies && self.has_replies {
-            self.clean_block(entry.block, cache);
+            self.clean_block(block, cache);
         }
-        self.give_back(entry.block, 0, 0, cache);
-        Ok(Copied::Packet(entry.len))
+        self.give_back::<W>(block, 0, 0, cache);
+        Ok(Copied::Packet(packet.len() as u32))
     }
 
     /// Takes up one entry: one whose block can be held, and whose packet can be read. It is there as
@@ -196,59 +177,65 @@ impl Inbox {
         &mut self,
         books: &mut [Block],
         cache: &W::Cache,
-    ) -> Result<Option<(Entry, Span)>, Violation> {
+    ) -> Result<Option<(u16, Span)>, Violation> {
+        let lane = self.lane::<W>();
         if W::Cache::PREFETCHES
-            && let Some(start) = self.pool.start(self.next)
+            && let Some(start) = lane.pool.start(self.next)
         {
             cache.prefetch(start);
         }
-        let pool = self.pool;
-        let entry = match self.ring.look::<true>(cache) {
+        let from = self.ring.at();
+        let look = match W::Cache::PREFETCHES {
+            true => self.ring.look::<4>(lane.ring, cache),
+            false => self.ring.look::<3>(lane.ring, cache),
+        };
+        let entry = match look {
             Look::Empty => return Ok(None),
             Look::Garbage => return Err(Violation::Sequence),
             Look::New(entry) => entry,
         };
-        let at = self.ring.advance();
+        let at = self.ring.advance(from);
         if W::Cache::PREFETCHES {
             self.next = (entry.flags >> NEXT_SHIFT).wrapping_sub(1) as u16;
         }
-        self.counts.at(statistics::RECEIVED).set(at);
-        if entry.tag != self.tag {
-            return Err(Violation::Session);
-        }
-        let book = self.book(books, entry.block).ok_or(Violation::Block)?;
+        lane.counts.at(statistics::RECEIVED).set(at);
+        let Some(block) = entry.block(self.tag, lane.pool.count()) else {
+            return Err(entry.wrong(self.tag, Violation::Block));
+        };
+        let book = lane.own_book(books, block).ok_or(Violation::Block)?;
         if book.state == State::Held {
             return Err(Violation::Twice);
         }
-        if entry.len > pool.size() {
-            return Err(self.is_too_long(entry.block, cache));
+        if entry.len > lane.pool.size() {
+            return Err(self.is_too_long::<W>(block, cache));
         }
-        let (at, bytes) = pool.bytes(entry.block, entry.len);
+        let (at, bytes) = lane.pool.bytes(block, entry.len);
         cache.invalidate(at, bytes);
-        Ok(Some((entry, pool.for_reading(entry.block, entry.len))))
+        Ok(Some((block, lane.pool.for_reading(block, entry.len))))
     }
 
     #[cold]
-    fn is_too_long(&mut self, block: u16, cache: &impl Cache) -> Violation {
-        self.give_back(block, 0, 0, cache);
+    fn is_too_long<W: Ways>(&mut self, block: u16, cache: &W::Cache) -> Violation {
+        self.give_back::<W>(block, 0, 0, cache);
         Violation::Length
     }
 
     /// Whether the own filter lets a packet through; if not, its block has gone back.
     #[cold]
-    fn is_wanted(&mut self, block: u16, packet: Span, cache: &impl Cache) -> bool {
+    fn is_wanted<W: Ways>(&mut self, block: u16, packet: Span, cache: &W::Cache) -> bool {
         let is_wanted = self.filter.passes_foreign(packet);
         if !is_wanted {
             self.unwanted = self.unwanted.wrapping_add(1);
-            self.counts.at(statistics::UNWANTED).set(self.unwanted);
-            self.give_back(block, 0, 0, cache);
+            self.lane.counts.at(statistics::UNWANTED).set(self.unwanted);
+            self.give_back::<W>(block, 0, 0, cache);
         }
         is_wanted
     }
 
     /// A held block, for the answer in it.
     pub(super) fn answer(&self, block: u16) -> Option<Span> {
-        (block < self.pool.count()).then(|| self.pool.for_writing(block))
+        let pool = &self.lane.pool;
+        (block < pool.count()).then(|| pool.for_writing(block))
     }
 
     /// Gives a held block back, with an answer of `reply` bytes where there is one. `false` where it
@@ -261,47 +248,52 @@ impl Inbox {
         reply: Option<u32>,
         cache: &W::Cache,
     ) -> bool {
-        let book = self.book(books, block);
+        let book = self.lane::<W>().book(books, block);
         let Some(book) = book.filter(|book| book.state == State::Held) else {
             return false;
         };
         book.state = State::Free;
         self.held = self.held.wrapping_sub(1);
         let (len, flags) = match reply {
-            Some(len) if W::USES.replies => (len.min(self.pool.size()), REPLY),
+            Some(len) if W::USES.replies => (len.min(self.lane.pool.size()), REPLY),
             _ => (0, 0),
         };
         if W::USES.replies && self.has_replies {
-            self.pool.is_written(block, len);
+            self.lane.pool.is_written(block, len);
             self.clean_block(block, cache);
         }
-        self.give_back(block, len, flags, cache);
+        self.give_back::<W>(block, len, flags, cache);
         true
     }
 
     /// Writes all of a block back, sent or not: later, it would go over the next packet.
     fn clean_block(&self, block: u16, cache: &impl Cache) {
-        let (at, bytes) = self.pool.bytes(block, self.pool.size());
+        let (at, bytes) = self.lane.pool.bytes(block, self.lane.pool.size());
         cache.clean(at, bytes);
     }
 
     /// Puts a block into the ring of returns.
     #[inline(always)]
-    fn give_back(&mut self, block: u16, len: u32, flags: u32, cache: &impl Cache) {
+    fn give_back<W: Ways>(&mut self, block: u16, len: u32, flags: u32, cache: &W::Cache) {
         let entry = Entry {
-            block,
-            tag: self.tag,
+            word: u32::from(block) | self.tag,
             len,
             flags,
         };
-        let at = self.returns.put(entry, cache);
-        self.counts.at(statistics::RELEASED).set(at);
+        let lane = self.lane::<W>();
+        // Length and flags of a return are of an answer.
+        let at = match W::USES.replies {
+            true => self.returns.put::<4>(lane.returns, entry, cache),
+            false => self.returns.put::<2>(lane.returns, entry, cache),
+        };
+        self.returns.show(lane.returns, at, cache);
+        lane.counts.at(statistics::RELEASED).set(at.wrapping_add(1));
     }
 
     /// Drops the mark of a block of an earlier session whose view is gone.
     #[cold]
     pub(super) fn forget<W: Ways>(&mut self, books: &mut [Block], block: u16, cache: &W::Cache) {
-        let book = self.book(books, block);
+        let book = self.lane::<W>().book(books, block);
         let Some(book) = book.filter(|book| book.state == State::Held) else {
             return;
         };
@@ -315,46 +307,51 @@ impl Inbox {
     /// Whether the peer waits for one of the returns since the last call.
     #[inline(always)]
     pub(super) fn flush(&mut self, fence: PublishFence, cache: &impl Cache) -> bool {
+        self.flushed != self.returns.at() && self.look_after(fence, cache)
+    }
+
+    /// As `flush`, after a return.
+    #[inline(always)]
+    pub(super) fn look_after(&mut self, fence: PublishFence, cache: &impl Cache) -> bool {
         let (from, to) = (self.flushed, self.returns.at());
-        if from == to {
-            return false;
-        }
         self.flushed = to;
         fence.run(RETURN_LOOK_FENCE);
-        invalidate(&self.theirs, cache);
-        let wake = self.theirs.at(control::WAKE_RETURNS).get();
+        let theirs = self.lane.theirs;
+        invalidate(&theirs, cache);
+        let wake = theirs.at(control::WAKE_RETURNS).get();
         passes(wake, from, to)
     }
 
     /// Whether `count` entries wait; more than a ring holds never do, and count as all of it.
     #[inline(always)]
-    pub(super) fn has_news(&self, count: u32, cache: &impl Cache) -> bool {
-        self.ring.has_news(self.ahead(count), cache)
+    pub(super) fn has_news<W: Ways>(&self, count: u32, cache: &W::Cache) -> bool {
+        let ahead = self.ahead::<W>(count);
+        self.ring.has_news(self.lane::<W>().ring, ahead, cache)
     }
 
     /// How far ahead the last of `count` entries lies.
     #[inline(always)]
-    fn ahead(&self, count: u32) -> u32 {
-        count.clamp(1, u32::from(self.pool.count()).max(1)) - 1
+    fn ahead<W: Ways>(&self, count: u32) -> u32 {
+        count.clamp(1, u32::from(self.lane::<W>().pool.count()).max(1)) - 1
     }
 
     /// Asks the peer to ring when `count` more packets are there. The fence after it is the
     /// caller's.
-    pub(super) fn arm(&self, count: u32) {
-        let wake = self.ring.at().wrapping_add(self.ahead(count));
-        self.mine.at(control::WAKE_PACKETS).set(wake);
+    pub(super) fn arm<W: Ways>(&self, count: u32) {
+        let wake = self.ring.at().wrapping_add(self.ahead::<W>(count));
+        self.lane.mine.at(control::WAKE_PACKETS).set(wake);
     }
 
     /// Writes the own control line back, with both wake words in it.
     pub(super) fn clean_control(&self, cache: &impl Cache) {
-        clean(&self.mine, cache);
-        clean(&self.counts, cache);
+        clean(&self.lane.mine, cache);
+        clean(&self.lane.counts, cache);
     }
 
     /// Sets which packets are wanted, here and, as an optimisation, at the sender.
     pub(super) fn set_filter(&mut self, predicate: Predicate, cache: &impl Cache) {
         self.filter = Filter::new(predicate, self.filter.version().wrapping_add(2));
-        self.filter.publish(&self.mine, cache);
+        self.filter.publish(&self.lane.mine, cache);
     }
 
     /// Everything that a later call depends on.

@@ -17,6 +17,7 @@
 //! | `regions` | [`Regions`]: several links of one configuration, one behind the other |
 //! | `session` | the handshake; restarts of either side |
 //! | `ring` | entries from one side to the other |
+//! | `lane` | where one direction of a channel lies |
 //! | `outbox`, `inbox` | one side's halves of a channel: who has which block |
 //! | `filter` | which packets a receiver wants |
 //! | `end` | [`End`]: one side of a link, with all of its channels, behind a lock |
@@ -50,6 +51,7 @@ mod halves;
 mod handles;
 mod identity;
 mod inbox;
+mod lane;
 mod layout;
 mod lock;
 mod memory;

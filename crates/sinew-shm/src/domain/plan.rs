@@ -1,7 +1,7 @@
 //! What follows from a configuration for one side. An end works it out when it opens; where flash is
 //! scarce, the compiler does, and the code for it is left out.
 
-use super::config::{Channel, Config, Role};
+use super::config::{Channel, Config, Kind, Pool, Role};
 use super::directory::{self, DIRECTORY_WORDS};
 use super::identity::Identity;
 use super::layout::{self, Parts};
@@ -57,6 +57,35 @@ impl<'a> Plan<'a> {
             identity: Identity::of(&config, role),
             exchange_len: layout::exchange_len(&config) as u32,
             channels,
+        }
+    }
+}
+
+/// What the compiler knows of an end that has one queue and nothing else: all but its memory's addresses.
+#[derive(Clone, Copy)]
+#[cfg_attr(loom, allow(dead_code))] // loom keeps words and bytes apart
+pub(super) struct Known {
+    pub id: u16,
+    pub ours: Parts,
+    pub theirs: Parts,
+    pub pool: Pool,
+    pub peer_pool: Pool,
+}
+
+impl Plan<'_> {
+    /// Of a link with one queue, without replies: what there is to know of it.
+    pub(super) const fn known(&self) -> Option<Known> {
+        match (self.config.channels, self.channels) {
+            ([channel], [plan]) if matches!(channel.kind, Kind::Queue) && !channel.replies => {
+                Some(Known {
+                    id: channel.id,
+                    ours: plan.ours,
+                    theirs: plan.theirs,
+                    pool: channel.pool(self.role),
+                    peer_pool: channel.pool(self.role.peer()),
+                })
+            }
+            _ => None,
         }
     }
 }

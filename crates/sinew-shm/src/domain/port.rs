@@ -6,6 +6,7 @@
 
 use core::ptr::NonNull;
 
+use super::plan::Known;
 use crate::word::Words;
 
 /// Tells the other side that there is something.
@@ -144,6 +145,8 @@ pub struct Uses {
     pub messages: bool,
     /// Wakers (`arm` of the handles). Without them: [`Receiver::ring_at`](super::Receiver::ring_at).
     pub wakers: bool,
+    /// The barrier of [`Platform::barrier`](super::Platform::barrier), where the platform offers one.
+    pub barrier: bool,
 }
 
 impl Uses {
@@ -155,6 +158,7 @@ impl Uses {
         locks: true,
         messages: true,
         wakers: true,
+        barrier: true,
     };
     /// Packets in both directions, by polling and doorbells.
     pub const PACKETS: Uses = Uses {
@@ -164,6 +168,7 @@ impl Uses {
         locks: false,
         messages: false,
         wakers: false,
+        barrier: false,
     };
 }
 
@@ -171,6 +176,9 @@ impl Uses {
 pub(super) trait Ways {
     type Cache: Cache;
     const USES: Uses;
+    /// What the compiler knows of the end's one queue.
+    #[cfg_attr(loom, allow(dead_code))]
+    const KNOWN: Option<Known>;
 }
 
 /// Writes a line of words back.

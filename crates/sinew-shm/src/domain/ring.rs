@@ -5,6 +5,7 @@
 //! stands, nothing has come; anything else is a violation. The ring has at least as many entries as
 //! there are blocks, so the writer never overtakes the reader: there is no other limit to look at.
 
+use super::Violation;
 use super::layout::entry::{BLOCK, FLAGS, LEN, SEQUENCE};
 use super::port::Cache;
 use crate::word::{ENTRY_LOAD, ENTRY_STORE, RESET_STORE, RingArea};
@@ -12,11 +13,29 @@ use crate::word::{ENTRY_LOAD, ENTRY_STORE, RESET_STORE, RingArea};
 /// What an entry says. Of a foreign one nothing is checked yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
-    pub block: u16,
-    /// Of the session of the block's owner, see [`tag`].
-    pub tag: u32,
+    /// The block, and the [`tag`] of its owner's session in the upper half.
+    pub word: u32,
     pub len: u32,
     pub flags: u32,
+}
+
+impl Entry {
+    /// The block, where the entry is of the session with this tag, and the block is one of `count`.
+    #[inline(always)]
+    pub(super) fn block(&self, tag: u32, count: u16) -> Option<u16> {
+        // Of another session the upper half is not 0, and so it is none of the blocks either.
+        let block = self.word ^ tag;
+        (block < u32::from(count)).then_some(block as u16)
+    }
+
+    /// What is wrong with an entry whose block is none of those: `other`, where it is of this session.
+    #[cold]
+    pub(super) fn wrong(&self, tag: u32, other: Violation) -> Violation {
+        match (self.word ^ tag) >> 16 {
+            0 => other,
+            _ => Violation::Session,
+        }
+    }
 }
 
 /// How entries of a session are marked: its low half, in the upper half of the word beside the block.
@@ -32,18 +51,14 @@ pub(super) enum Look {
     Garbage,
 }
 
-/// The writing side of a ring.
+/// The writing side of a ring. Each call is given where the ring lies, always the same place.
+#[derive(Default)]
 pub(super) struct RingWriter {
-    area: RingArea,
     /// Position of the next entry.
     at: u32,
 }
 
 impl RingWriter {
-    pub(super) fn new(area: RingArea) -> RingWriter {
-        RingWriter { area, at: 0 }
-    }
-
     #[inline(always)]
     pub(super) fn at(&self) -> u32 {
         self.at
@@ -54,37 +69,39 @@ impl RingWriter {
     /// The peer may be reading at this moment, in the session before: whoever sees an emptied entry
     /// sees the new session as well, and an entry that was found there keeps its length and flags.
     /// The block's tag goes, so that no position of 2^32 takes what stood there for its own.
-    pub(super) fn reset(&mut self, cache: &impl Cache) {
-        let capacity = self.area.capacity();
+    pub(super) fn reset(&mut self, area: RingArea, cache: &impl Cache) {
+        let capacity = area.capacity();
         for position in 0..capacity {
-            let words = self.area.entry(position);
+            let words = area.entry(position);
             words[BLOCK].store(0, RESET_STORE);
             let last_lap = position.wrapping_add(1).wrapping_sub(capacity);
             words[SEQUENCE].store(last_lap, RESET_STORE);
-            let (at, len) = self.area.bytes(position);
+            let (at, len) = area.bytes(position);
             cache.clean(at, len);
         }
         self.at = 0;
     }
 
-    /// Publishes an entry. The position of the next one.
-    #[inline(always)]
-    pub(super) fn put(&mut self, entry: Entry, cache: &impl Cache) -> u32 {
-        let at = self.put_hidden(entry, cache);
-        self.show(at, cache);
-        at.wrapping_add(1)
-    }
-
     /// Writes an entry that the reader does not see before [`RingWriter::show`], nor anything behind
-    /// it. Its position.
+    /// it. Its position. Of its `WORDS` the last, length and flags, may be left out where nobody reads
+    /// them.
     #[inline(always)]
-    pub(super) fn put_hidden(&mut self, entry: Entry, cache: &impl Cache) -> u32 {
+    pub(super) fn put<const WORDS: usize>(
+        &mut self,
+        area: RingArea,
+        entry: Entry,
+        cache: &impl Cache,
+    ) -> u32 {
         let position = self.at;
-        let words = self.area.entry(position);
-        let (at, len) = self.area.bytes(position);
-        words[BLOCK].set(u32::from(entry.block) | entry.tag);
-        words[LEN].set(entry.len);
-        words[FLAGS].set(entry.flags);
+        let words = area.entry(position);
+        let (at, len) = area.bytes(position);
+        words[BLOCK].set(entry.word);
+        if WORDS > LEN {
+            words[LEN].set(entry.len);
+        }
+        if WORDS > FLAGS {
+            words[FLAGS].set(entry.flags);
+        }
         // The words must be in memory before the number is.
         cache.clean(at, len);
         self.at = position.wrapping_add(1);
@@ -93,26 +110,22 @@ impl RingWriter {
 
     /// Shows the entry at this position, and what follows it.
     #[inline(always)]
-    pub(super) fn show(&self, position: u32, cache: &impl Cache) {
-        let (at, len) = self.area.bytes(position);
-        let sequence = &self.area.entry(position)[SEQUENCE];
+    pub(super) fn show(&self, area: RingArea, position: u32, cache: &impl Cache) {
+        let (at, len) = area.bytes(position);
+        let sequence = &area.entry(position)[SEQUENCE];
         sequence.store(position.wrapping_add(1), ENTRY_STORE);
         cache.clean(at, len);
     }
 }
 
-/// The reading side of a ring.
+/// The reading side of a ring. Each call is given where the ring lies, always the same place.
+#[derive(Default)]
 pub(super) struct RingReader {
-    area: RingArea,
     /// Position of the next entry.
     at: u32,
 }
 
 impl RingReader {
-    pub(super) fn new(area: RingArea) -> RingReader {
-        RingReader { area, at: 0 }
-    }
-
     #[inline(always)]
     pub(super) fn at(&self) -> u32 {
         self.at
@@ -125,27 +138,27 @@ impl RingReader {
     /// Whether something other than the lap before stands here and `ahead` positions on: the first
     /// entry of a batch is shown last.
     #[inline(always)]
-    pub(super) fn has_news(&self, ahead: u32, cache: &impl Cache) -> bool {
-        self.stands(0, cache) && (ahead == 0 || self.stands(ahead, cache))
+    pub(super) fn has_news(&self, area: RingArea, ahead: u32, cache: &impl Cache) -> bool {
+        self.stands(area, 0, cache) && (ahead == 0 || self.stands(area, ahead, cache))
     }
 
     #[inline(always)]
-    fn stands(&self, ahead: u32, cache: &impl Cache) -> bool {
+    fn stands(&self, area: RingArea, ahead: u32, cache: &impl Cache) -> bool {
         let position = self.at.wrapping_add(ahead);
-        let (at, len) = self.area.bytes(position);
+        let (at, len) = area.bytes(position);
         cache.invalidate(at, len);
-        self.area.entry(position)[SEQUENCE].get() != self.last_lap().wrapping_add(ahead)
+        area.entry(position)[SEQUENCE].get() != self.last_lap(area).wrapping_add(ahead)
     }
 
-    /// What stands at the position; not `WHOLE`: without length and flags. Each word is read once.
+    /// What stands at the position: so many `WORDS` of it, each read once; 0 for the others.
     #[inline(always)]
-    pub(super) fn look<const WHOLE: bool>(&self, cache: &impl Cache) -> Look {
-        let words = self.area.entry(self.at);
-        let (at, len) = self.area.bytes(self.at);
+    pub(super) fn look<const WORDS: usize>(&self, area: RingArea, cache: &impl Cache) -> Look {
+        let words = area.entry(self.at);
+        let (at, len) = area.bytes(self.at);
         cache.invalidate(at, len);
         let sequence = words[SEQUENCE].load(ENTRY_LOAD);
         if sequence != self.at.wrapping_add(1) {
-            return if sequence == self.last_lap() {
+            return if sequence == self.last_lap(area) {
                 Look::Empty
             } else {
                 Look::Garbage
@@ -153,25 +166,23 @@ impl RingReader {
         }
         // The line may have been fetched before its other words were there.
         cache.invalidate(at, len);
-        let block = words[BLOCK].get();
         Look::New(Entry {
-            block: block as u16,
-            tag: block & !0xFFFF,
-            len: if WHOLE { words[LEN].get() } else { 0 },
-            flags: if WHOLE { words[FLAGS].get() } else { 0 },
+            word: words[BLOCK].get(),
+            len: if WORDS > LEN { words[LEN].get() } else { 0 },
+            flags: if WORDS > FLAGS { words[FLAGS].get() } else { 0 },
         })
     }
 
-    /// Goes on to the next position.
+    /// Goes on from this position, where the reader is, to the next.
     #[inline(always)]
-    pub(super) fn advance(&mut self) -> u32 {
-        self.at = self.at.wrapping_add(1);
+    pub(super) fn advance(&mut self, from: u32) -> u32 {
+        self.at = from.wrapping_add(1);
         self.at
     }
 
     #[inline(always)]
-    fn last_lap(&self) -> u32 {
-        self.at.wrapping_add(1).wrapping_sub(self.area.capacity())
+    fn last_lap(&self, area: RingArea) -> u32 {
+        self.at.wrapping_add(1).wrapping_sub(area.capacity())
     }
 }
 

@@ -8,7 +8,6 @@
 //!
 //! A look at the peer reads its session first and last, and counts only if both are the same.
 
-use super::config::{MAJOR, MINOR};
 use super::identity::Identity;
 use super::layout::{self, PROBE, identity, life, session};
 use super::port::{Cache, clean, invalidate};
@@ -136,15 +135,12 @@ impl Session {
 
     /// Tells the peer what this side is, and that it is ready. The own rings are empty.
     pub(super) fn ready(&self, identity: &Identity, cache: &impl Cache) {
-        let word = |index, value| self.mine.identity.at(index).set(value);
-        word(identity::VERSION, version());
-        word(identity::PROBE, PROBE);
-        word(identity::LENGTH, identity.len);
-        word(identity::SHAPE, identity.shape);
-        word(identity::DIRECTORY, layout::DIRECTORY);
-        word(identity::HASH, identity.hash);
-        word(identity::OFFERED, self.offered);
-        word(identity::ACCEPTED, 0);
+        // All but the magic number, which comes last.
+        for (at, word) in identity.words().iter().enumerate().skip(1) {
+            self.mine.identity.at(at).set(*word);
+        }
+        self.mine.identity.at(identity::OFFERED).set(self.offered);
+        self.mine.identity.at(identity::ACCEPTED).set(0);
         clean(&self.mine.identity, cache);
         let magic = self.mine.identity.at(identity::MAGIC);
         magic.store(layout::MAGIC, SESSION_STORE);
@@ -195,6 +191,11 @@ impl Session {
             self.state = state;
         }
         seen
+    }
+
+    /// The peer has ended, whatever its words say: no more [`Session::is_still_up`] until a look finds it up.
+    pub(super) fn ended(&mut self) {
+        self.state = state::FAULT;
     }
 
     /// Whether the session words are still those of the last look; cheap enough for every poll.
@@ -258,56 +259,55 @@ impl Session {
         self.theirs.life.at(life::HEARTBEAT).get()
     }
 
-    /// The first thing in which the peer's segment differs from what this side expects.
+    /// The first thing in which the peer's segment differs from what this side expects. Each of its words
+    /// is read once.
+    #[cold]
     fn differs(
         &self,
         identity: &Identity,
         magic: u32,
         name: impl FnOnce() -> Option<Difference>,
     ) -> Option<Difference> {
-        let word = |index| self.theirs.identity.at(index).load(SESSION_LOAD);
-        let at = |field, ours: u32, theirs: u32| {
-            (ours != theirs).then_some(Difference {
+        let of = |field, ours, theirs| {
+            Some(Difference {
                 field,
                 channel: None,
                 ours,
                 theirs,
             })
         };
-        let probe = word(identity::PROBE);
-        if magic == layout::MAGIC.swap_bytes() || probe == PROBE.swap_bytes() {
-            return at(Field::ByteOrder, PROBE, PROBE.swap_bytes());
+        match magic {
+            layout::MAGIC => {}
+            OTHER_ORDER => return of(Field::ByteOrder, PROBE, PROBE.swap_bytes()),
+            _ => return of(Field::Magic, layout::MAGIC, magic),
         }
-        let (ours, theirs) = (identity.peer_shape, word(identity::SHAPE));
-        let byte = |word: u32, index: usize| u32::from(word.to_le_bytes()[index]);
-        at(Field::Magic, layout::MAGIC, magic)
-            .or_else(|| at(Field::ByteOrder, PROBE, probe))
-            .or_else(|| {
-                at(
-                    Field::Version,
-                    u32::from(MAJOR),
-                    word(identity::VERSION) >> 16,
-                )
-            })
-            .or_else(|| at(Field::Line, byte(ours, 0), byte(theirs, 0)))
-            .or_else(|| at(Field::Role, byte(ours, 1), byte(theirs, 1)))
-            .or_else(|| at(Field::Channels, byte(ours, 2), byte(theirs, 2)))
-            .or_else(|| at(Field::Trust, byte(ours, 3), byte(theirs, 3)))
-            .or_else(|| {
-                let theirs = word(identity::HASH);
-                if theirs == identity.hash {
-                    return None;
-                }
-                name().or_else(|| at(Field::Hash, identity.hash, theirs))
-            })
-            .or_else(|| at(Field::Length, identity.peer_len, word(identity::LENGTH)))
-            .or_else(|| {
-                at(
-                    Field::Directory,
-                    layout::DIRECTORY,
-                    word(identity::DIRECTORY),
-                )
-            })
+        let ours = identity.of_peer();
+        let (field, ours, theirs) = EXPECTED.iter().find_map(|&(word, field)| {
+            let word = usize::from(word);
+            let (ours, theirs) = (
+                *ours.get(word)?,
+                self.theirs.identity.at(word).load(SESSION_LOAD),
+            );
+            // Of the version the minor part may differ.
+            let ignored = if word == identity::VERSION { 0xFFFF } else { 0 };
+            (ours | ignored != theirs | ignored).then_some((field, ours, theirs))
+        })?;
+        match field {
+            Field::Version => of(field, ours >> 16, theirs >> 16),
+            // Four bytes, each of something else: the first one that differs.
+            Field::Line => {
+                let shift = (ours ^ theirs).trailing_zeros() & 0x18;
+                let field = match shift {
+                    0 => Field::Line,
+                    8 => Field::Role,
+                    16 => Field::Channels,
+                    _ => Field::Trust,
+                };
+                of(field, ours >> shift & 0xFF, theirs >> shift & 0xFF)
+            }
+            Field::Hash => name().or_else(|| of(field, ours, theirs)),
+            _ => of(field, ours, theirs),
+        }
     }
 
     fn put(&self, index: usize, value: u32, cache: &impl Cache) {
@@ -316,9 +316,18 @@ impl Session {
     }
 }
 
-const fn version() -> u32 {
-    (MAJOR as u32) << 16 | MINOR as u32
-}
+/// What is expected of the peer's identity, in this order, which names best what differs.
+static EXPECTED: [(u8, Field); 6] = [
+    (identity::PROBE as u8, Field::ByteOrder),
+    (identity::VERSION as u8, Field::Version),
+    (identity::SHAPE as u8, Field::Line),
+    (identity::HASH as u8, Field::Hash),
+    (identity::LENGTH as u8, Field::Length),
+    (identity::DIRECTORY as u8, Field::Directory),
+];
+
+/// [`layout::MAGIC`] of a side of the other byte order.
+const OTHER_ORDER: u32 = layout::MAGIC.swap_bytes();
 
 /// A session that the peer does not take for an earlier one: its low half, which entries carry, is
 /// not 0, not that of the last one, and not that of the one the peer knows.

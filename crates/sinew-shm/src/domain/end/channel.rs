@@ -3,13 +3,13 @@
 use super::super::books::Block;
 use super::super::config::{Channel, Role};
 use super::super::inbox::Inbox;
+use super::super::lane::Lane;
 use super::super::lock::LockEnd;
 use super::super::memory::Memory;
 use super::super::message::MessageEnd;
 use super::super::outbox::Outbox;
 use super::super::plan::ChannelPlan;
-use super::super::port::{Cache, Ways};
-use super::super::ring::{RingReader, RingWriter};
+use super::super::port::Ways;
 use super::super::state::StateEnd;
 use super::super::tally::Tally;
 use crate::waiters::{Waiters, Waits, Woken};
@@ -66,10 +66,12 @@ impl Slot {
     }
 
     /// The channel's id, where packets or messages of the peer's wait.
-    pub(super) fn with_news(&self, cache: &impl Cache) -> Option<u16> {
+    pub(super) fn with_news<W: Ways>(&self, cache: &W::Cache) -> Option<u16> {
         match &self.0 {
-            Room::Queue(channel) if channel.inbox.has_news(1, cache) => Some(channel.id),
-            Room::Messages(channel) if channel.answering.has_message(cache) => Some(channel.id),
+            Room::Queue(channel) if channel.inbox.has_news::<W>(1, cache) => Some(channel.id),
+            Room::Messages(channel) if W::USES.messages && channel.answering.has_message(cache) => {
+                Some(channel.id)
+            }
             _ => None,
         }
     }
@@ -114,6 +116,7 @@ pub(super) struct ChannelEnd {
 impl ChannelEnd {
     /// The own side of a channel, with its books from `start` on; `None` where the memory or the
     /// books do not suffice.
+    #[inline(always)]
     pub(super) fn new<W: Ways>(
         channel: &Channel,
         plan: &ChannelPlan,
@@ -139,34 +142,34 @@ impl ChannelEnd {
             peer_pool.blocks,
         )?;
         let tally = Tally::new(memory, ours.statistics)?;
-        let lines = (
-            memory.mine.words(ours.control)?,
-            tally.line(),
-            memory.peer.words(theirs.control)?,
-        );
         let middle = start + usize::from(pool.blocks);
         let end = middle + usize::from(peer_pool.blocks);
-        blocks.get_mut(start..end)?.fill(Block::NEW);
-        let mut outbox = Outbox::new::<W>(
-            (
-                RingWriter::new(memory.mine.ring(ours.ring, ours.ring_log2)?),
-                RingReader::new(memory.peer.ring(theirs.returns, theirs.returns_log2)?),
-            ),
-            (out_area, channel.replies),
-            lines,
-            (blocks, start),
-        );
-        if !memory.is_zeroed {
-            outbox.soil(blocks);
-        }
-        let inbox = Inbox::new(
-            (
-                RingReader::new(memory.peer.ring(theirs.ring, theirs.ring_log2)?),
-                RingWriter::new(memory.mine.ring(ours.returns, ours.returns_log2)?),
-            ),
-            (in_area, channel.replies, middle),
-            lines,
-        );
+        // Whoever had the memory before may have written all of it.
+        let dirty = if memory.is_zeroed { 0 } else { pool.size };
+        let own = Block {
+            dirty,
+            ..Block::NEW
+        };
+        blocks.get_mut(start..middle)?.fill(own);
+        blocks.get_mut(middle..end)?.fill(Block::NEW);
+        let out = Lane {
+            ring: memory.mine.ring(ours.ring, ours.ring_log2)?,
+            returns: memory.peer.ring(theirs.returns, theirs.returns_log2)?,
+            pool: out_area,
+            first: start,
+            mine: memory.mine.words(ours.control)?,
+            counts: tally.line(),
+            theirs: memory.peer.words(theirs.control)?,
+        };
+        let back = Lane {
+            ring: memory.peer.ring(theirs.ring, theirs.ring_log2)?,
+            returns: memory.mine.ring(ours.returns, ours.returns_log2)?,
+            pool: in_area,
+            first: middle,
+            ..out
+        };
+        let outbox = Outbox::new::<W>(out, channel.replies, blocks);
+        let inbox = Inbox::new(back, channel.replies);
         Some(ChannelEnd {
             id: channel.id,
             priority: channel.priority,
@@ -186,11 +189,11 @@ impl ChannelEnd {
     }
 
     /// Takes out who waits for this and can go on, or everybody; whether somebody is left.
-    pub(super) fn wakers(
+    pub(super) fn wakers<W: Ways>(
         &mut self,
         waits: Waits,
         all: bool,
-        cache: &impl Cache,
+        cache: &W::Cache,
         woken: &mut Woken,
     ) -> bool {
         if self.waiters[waits as usize].is_empty() {
@@ -198,30 +201,30 @@ impl ChannelEnd {
         }
         let room = match all {
             true => u32::MAX,
-            false => self.room(waits, cache),
+            false => self.room::<W>(waits, cache),
         };
         self.waiters[waits as usize].ready(|reserve| room > reserve, woken);
         !self.waiters[waits as usize].is_empty()
     }
 
     /// How many places there are, and for the others whether there is something: all or 0.
-    fn room(&self, waits: Waits, cache: &impl Cache) -> u32 {
+    fn room<W: Ways>(&self, waits: Waits, cache: &W::Cache) -> u32 {
         let is_there = match waits {
-            Waits::Incoming => self.inbox.has_news(self.wanted, cache),
+            Waits::Incoming => self.inbox.has_news::<W>(self.wanted, cache),
             // A return that nobody has taken up yet may be a place, or an answer: all look.
-            Waits::Room if !self.outbox.has_returns(cache) => {
-                return u32::from(self.outbox.room());
+            Waits::Room if !self.outbox.has_returns::<W>(cache) => {
+                return self.outbox.room();
             }
             Waits::Room => true,
-            Waits::Answer => self.outbox.has_answer(cache),
+            Waits::Answer => self.outbox.has_answer::<W>(cache),
         };
         if is_there { u32::MAX } else { 0 }
     }
 
     /// What the peer is to ring at. The fence after it is the caller's.
-    pub(super) fn arm(&self, waits: Waits, cache: &impl Cache) {
+    pub(super) fn arm<W: Ways>(&self, waits: Waits, cache: &W::Cache) {
         match waits {
-            Waits::Incoming => self.inbox.arm(self.wanted),
+            Waits::Incoming => self.inbox.arm::<W>(self.wanted),
             Waits::Room | Waits::Answer => self.outbox.arm(),
         }
         self.inbox.clean_control(cache);

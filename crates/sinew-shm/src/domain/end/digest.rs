@@ -13,7 +13,7 @@ pub(in super::super) struct Private {
     pub(in super::super) is_live: (bool, bool),
     /// This side's session, the one of the peer's that it acknowledged, and the peer's state.
     pub(in super::super) session: [u32; 3],
-    pub(in super::super) outbox: [u32; 9],
+    pub(in super::super) outbox: [u32; 8],
     pub(in super::super) inbox: [u32; 4],
     /// Of each block: where it is, and the next one in the stack.
     pub(in super::super) blocks: [(u32, u32); 4],

@@ -24,6 +24,7 @@ mod channel;
 mod digest;
 
 mod opening;
+mod placing;
 mod platform;
 mod state;
 mod steps;
@@ -33,6 +34,7 @@ pub(super) use channel::What;
 pub(super) use steps::Tried;
 
 pub use opening::{OpenError, Options, Parts, Status};
+use placing::place_channels;
 pub use platform::{Platform, Store};
 use state::{After, Inner};
 
@@ -60,7 +62,8 @@ where
 
 impl<P: Platform> End<P> {
     /// Opens this side's end on its memory, in a new session, and tells the peer. It comes up by
-    /// [`End::look`], as soon as the peer has opened its own.
+    /// [`End::look`], as soon as the peer has opened its own. A platform with a plan
+    /// ([`Platform::PLAN`]) is opened by [`End::open_planned`].
     pub fn open(
         memory: Memory,
         config: Config<'static>,
@@ -68,7 +71,11 @@ impl<P: Platform> End<P> {
         parts: Parts<P>,
         options: Options,
     ) -> Result<End<P>, OpenError> {
+        const { assert!(P::PLAN.is_none(), "the platform has a plan: open_planned") };
         config.check().map_err(OpenError::Config)?;
+        if let Some(error) = OpenError::of(&config, P::USES) {
+            return Err(error);
+        }
         let plan = Plan {
             config,
             role,
@@ -90,7 +97,11 @@ impl<P: Platform> End<P> {
     ) -> Result<End<P>, OpenError> {
         let plan = const {
             match &P::PLAN {
-                Some(plan) => plan,
+                Some(plan) => {
+                    let fits = OpenError::of(&plan.config, P::USES).is_none();
+                    assert!(fits, "the plan has channels that Platform::USES leaves out");
+                    plan
+                }
                 None => panic!("the platform has no plan"),
             }
         };
@@ -116,8 +127,9 @@ impl<P: Platform> End<P> {
             let (found, needed) = (segment.map_or(0, Segment::len), needed as usize);
             (found < needed).then_some(OpenError::Memory { needed, found })
         };
-        let too_short = short(Some(&memory.mine), identity.len)
-            .or_else(|| short(Some(&memory.peer), identity.peer_len))
+        let (len, peer_len) = identity.lens();
+        let too_short = short(Some(&memory.mine), len)
+            .or_else(|| short(Some(&memory.peer), peer_len))
             .or_else(|| short(memory.exchange.as_ref(), plan.exchange_len));
         if let Some(error) = too_short {
             return Err(error);
@@ -129,34 +141,23 @@ impl<P: Platform> End<P> {
             mut slots,
             mut blocks,
         } = parts;
-        let is_state = |channel: &Channel| matches!(channel.kind, Carries::State);
-        if !P::USES.states && config.channels.iter().any(is_state) {
-            return Err(OpenError::States);
-        }
-        let is_lock = |channel: &&Channel| matches!(channel.kind, Carries::Lock);
+        let is_lock = |channel: &&Channel| P::USES.locks && matches!(channel.kind, Carries::Lock);
         for channel in config.channels.iter().filter(is_lock) {
-            if !P::USES.locks {
-                return Err(OpenError::Locks);
-            }
             let semaphore = channel.semaphore.checked_sub(1);
             let missing = semaphore.filter(|&number| platform.hardware_lock(number).is_none());
             if let Some(number) = missing {
                 return Err(OpenError::Semaphore(number));
             }
         }
-        let is_message = |channel: &Channel| matches!(channel.kind, Carries::Message);
-        if !P::USES.messages && config.channels.iter().any(is_message) {
-            return Err(OpenError::Messages);
-        }
-        if !P::USES.replies && config.channels.iter().any(|channel| channel.replies) {
-            return Err(OpenError::Replies);
-        }
         let room = slots.as_mut().len() >= config.channels.len()
             && blocks.as_mut().len() >= config.blocks();
         if !room {
             return Err(OpenError::Room);
         }
-        let words = Session::new(&memory.mine, &memory.peer, platform.offers_barrier());
+        let offers_barrier = P::USES.barrier && platform.offers_barrier();
+        let room = (slots.as_mut(), blocks.as_mut());
+        place_channels(plan, channel, &memory, room, (&platform, &cache)).ok_or(OpenError::Room)?;
+        let words = Session::new(&memory.mine, &memory.peer, offers_barrier);
         let session = words.ok_or(OpenError::Room)?;
         let is_trusted = memory.is_local || config.trust == Trust::Mutual;
         let mut inner = Inner {
@@ -178,9 +179,6 @@ impl<P: Platform> End<P> {
             beat: None,
             peer_beat: (0, 0),
         };
-        inner
-            .place_channels(channel, &platform, &cache)
-            .ok_or(OpenError::Room)?;
         inner.reopen(is_trusted, &cache);
         doorbell.ring();
         Ok(End {
@@ -238,7 +236,7 @@ impl<P: Platform> End<P> {
             let after = inner.look(now, self.is_trusted, cache);
             (after, inner.status)
         });
-        self.after(&after);
+        self.after(after);
         self.wake_each(false);
         status
     }
@@ -247,7 +245,7 @@ impl<P: Platform> End<P> {
     /// Waiting calls end, and own blocks come back, at once.
     pub fn peer_is_gone(&self) {
         let after = self.locked(|inner| inner.give_up(Lost::Closed, self.is_trusted, &self.cache));
-        self.after(&after);
+        self.after(after);
     }
 
     /// As [`End::peer_is_gone`], but what the peer sent before can still be received, and only then
@@ -260,7 +258,7 @@ impl<P: Platform> End<P> {
             after.add(inner.end(Lost::Closed, self.is_trusted, &self.cache));
             after
         });
-        self.after(&after);
+        self.after(after);
     }
 
     /// Begins again after a fault, in a new session.
@@ -268,15 +266,11 @@ impl<P: Platform> End<P> {
         let after = self.locked(|inner| match inner.status {
             Status::Fault(_) => {
                 inner.reopen(self.is_trusted, &self.cache);
-                After {
-                    ring: true,
-                    wake: true,
-                    ..After::default()
-                }
+                After::BOTH
             }
-            _ => After::default(),
+            _ => After::NOTHING,
         });
-        self.after(&after);
+        self.after(after);
     }
 
     /// Tells the peer to send no more; what is there can still be received on both sides. The link
@@ -298,7 +292,7 @@ impl<P: Platform> End<P> {
     pub fn is_drained(&self) -> bool {
         let drained = |inner: &mut Inner<P>| inner.is_drained(self.is_trusted, &self.cache);
         let (is_drained, after) = self.locked(drained);
-        self.after(&after);
+        self.after(after);
         is_drained
     }
 
@@ -306,7 +300,7 @@ impl<P: Platform> End<P> {
     /// still receive what was sent before.
     pub fn close(&self) {
         let after = self.locked(|inner| inner.close(&self.cache));
-        self.after(&after);
+        self.after(after);
     }
 
     /// The most urgent channel that has a packet or a message, by its id. A loop that serves it is done
@@ -319,7 +313,7 @@ impl<P: Platform> End<P> {
                 return None;
             }
             let mut slots = inner.slots.as_mut().iter();
-            slots.find_map(|slot| slot.with_news(cache))
+            slots.find_map(|slot| slot.with_news::<P>(cache))
         })
     }
 
@@ -349,11 +343,11 @@ impl<P: Platform> End<P> {
         })
     }
 
-    fn after(&self, after: &After) {
-        if after.ring {
+    fn after(&self, after: After) {
+        if after.has(After::RING) {
             self.doorbell.ring();
         }
-        if after.wake {
+        if after.has(After::WAKE) {
             self.wake_each(true);
         }
     }

@@ -1,6 +1,8 @@
 //! What an end is opened with, what stands against it, and how it then is.
 
 use super::super::check::ConfigError;
+use super::super::config::{Config, Kind};
+use super::super::port::Uses;
 use super::super::{Difference, Violation};
 use super::platform::Platform;
 
@@ -67,6 +69,24 @@ pub enum OpenError {
     Messages,
     /// Fewer slots or blocks than [`Config::channels`](crate::domain::Config::channels) and [`Config::blocks`](crate::domain::Config::blocks) need.
     Room,
+}
+
+impl OpenError {
+    /// Why a configuration cannot be opened by an end that has no more than these uses.
+    pub(super) const fn of(config: &Config<'_>, uses: Uses) -> Option<OpenError> {
+        let mut at = 0;
+        while at < config.channels.len() {
+            let channel = &config.channels[at];
+            match channel.kind {
+                Kind::State if !uses.states => return Some(OpenError::States),
+                Kind::Lock if !uses.locks => return Some(OpenError::Locks),
+                Kind::Message if !uses.messages => return Some(OpenError::Messages),
+                _ if channel.replies && !uses.replies => return Some(OpenError::Replies),
+                _ => at += 1,
+            }
+        }
+        None
+    }
 }
 
 impl core::fmt::Display for OpenError {

@@ -1,7 +1,7 @@
 //! Which types an end is made of.
 
 use super::super::books::Block;
-use super::super::plan::Plan;
+use super::super::plan::{Known, Plan};
 use super::super::port::{Cache, Doorbell, HardwareLock, Uses, Ways};
 use super::channel::Slot;
 use crate::lock::Lock;
@@ -84,4 +84,8 @@ pub trait Platform: Sized {
 impl<P: Platform> Ways for P {
     type Cache = <P as Platform>::Cache;
     const USES: Uses = <P as Platform>::USES;
+    const KNOWN: Option<Known> = match &P::PLAN {
+        Some(plan) => plan.known(),
+        None => None,
+    };
 }

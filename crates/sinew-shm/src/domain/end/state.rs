@@ -1,127 +1,93 @@
 //! What the lock of an end guards: its session and its channels.
 
 use super::super::books::Block;
-use super::super::config::{Channel, Config, Kind as Carries, Role};
+use super::super::config::{Config, Role};
 use super::super::directory;
 use super::super::identity::Identity;
 use super::super::lock::LockEnd;
 use super::super::memory::Memory;
 use super::super::message::MessageEnd;
-use super::super::plan::ChannelPlan;
+use super::super::plan::Known;
 use super::super::session::{Seen, Session, state};
 use super::super::state::StateEnd;
 use super::super::{Lost, Violation};
 use super::channel::{ChannelEnd, Room, Slot};
 use super::opening::{Options, Status};
 use super::platform::Platform;
-use crate::word::{CLEAR_FENCE, JUDGE_FENCE, full_fence};
+use crate::word::{CLEAR_FENCE, JUDGE_FENCE, PublishFence, full_fence};
 
+/// What every call looks at comes first: there instructions reach it that are short, and few lines of a
+/// cache hold it.
+#[repr(C)]
 pub(super) struct Inner<P: Platform> {
     pub(super) session: Session,
-    pub(super) config: Config<'static>,
-    pub(super) role: Role,
-    pub(super) identity: Identity,
-    pub(super) memory: Memory,
-    pub(super) options: Options,
-    pub(super) slots: P::Slots,
-    pub(super) blocks: P::Blocks,
-    pub(super) status: Status,
-    pub(super) is_draining: bool,
-    /// The pairing that is up, or the next one.
-    pub(super) pairing: u32,
     /// The pairing that is up, or 0.
     pub(super) live: u32,
     /// The pairing that is up and in which packets may be sent, or 0.
     pub(super) sendable: u32,
-    /// How the last pairing ended.
-    pub(super) lost: Lost,
+    /// The pairing that is up, or the next one.
+    pub(super) pairing: u32,
     /// The peer has ended, and not all that it sent is read: the pairing goes on for readers only,
     /// and then ends so.
     pub(super) rest: Option<Lost>,
+    /// How the last pairing ended.
+    pub(super) lost: Lost,
+    pub(super) is_draining: bool,
+    pub(super) status: Status,
     /// The time of the last own beat, and of the last change of the peer's.
     pub(super) beat: Option<u32>,
     pub(super) peer_beat: (u32, u32),
+    pub(super) slots: P::Slots,
+    pub(super) blocks: P::Blocks,
+    pub(super) options: Options,
+    pub(super) config: Config<'static>,
+    pub(super) role: Role,
+    pub(super) identity: Identity,
+    pub(super) memory: Memory,
 }
 
-/// What is to be done after the lock.
-#[derive(Default)]
-pub(super) struct After {
-    pub(super) ring: bool,
-    pub(super) wake: bool,
-    /// The peer was changing its session at this moment.
-    pub(super) is_unsure: bool,
-}
+/// What is to be done after the lock: a set of its constants.
+#[derive(Clone, Copy)]
+pub(super) struct After(u8);
 
 impl After {
+    pub(super) const NOTHING: After = After(0);
+    /// Ring the peer.
+    pub(super) const RING: After = After(1);
+    /// Wake everybody.
+    pub(super) const WAKE: After = After(2);
+    pub(super) const BOTH: After = After(3);
+    /// Look again: the peer was changing its session at this moment.
+    pub(super) const UNSURE: After = After(4);
+
     pub(super) fn add(&mut self, other: After) {
-        self.ring |= other.ring;
-        self.wake |= other.wake;
-        self.is_unsure |= other.is_unsure;
+        self.0 |= other.0;
+    }
+
+    /// [`After::RING`], or nothing.
+    pub(super) fn ring_if(ring: bool) -> After {
+        After(u8::from(ring))
+    }
+
+    pub(super) fn has(self, what: After) -> bool {
+        self.0 & what.0 != 0
     }
 }
 
 impl<P: Platform> Inner<P> {
-    /// Puts the channels into their slots, the most urgent first, and into the own directory.
-    #[inline(always)]
-    pub(super) fn place_channels(
-        &mut self,
-        plans: impl Fn(&Channel, usize) -> Option<ChannelPlan>,
-        platform: &P,
-        cache: &P::Cache,
-    ) -> Option<()> {
-        let config = self.config;
-        let mut books = 0;
-        for (index, channel) in config.channels.iter().enumerate() {
-            let plan = plans(channel, index)?;
-            directory::write(&self.memory.mine, index, &plan.directory, cache);
-            let room = match channel.kind {
-                Carries::Queue => {
-                    let books_of_all = (self.blocks.as_mut(), books);
-                    let (role, memory) = (self.role, &self.memory);
-                    let end = ChannelEnd::new::<P>(channel, &plan, role, memory, books_of_all)?;
-                    books = end.books_end;
-                    Room::Queue(end)
-                }
-                Carries::State if P::USES.states => {
-                    Room::State(StateEnd::new(channel, &plan, self.role, &self.memory)?)
-                }
-                Carries::Lock if P::USES.locks => {
-                    let number = channel.semaphore.checked_sub(1);
-                    let hardware = number.and_then(|number| platform.hardware_lock(number));
-                    let facts = (self.role, self.identity.hash, hardware);
-                    Room::Lock(LockEnd::new(channel, &plan, facts, &self.memory)?)
-                }
-                Carries::Message if P::USES.messages => {
-                    let books_of_all = (self.blocks.as_mut(), books);
-                    let end =
-                        MessageEnd::new(channel, &plan, self.role, &self.memory, books_of_all)?;
-                    books = end.books_end;
-                    Room::Messages(end)
-                }
-                Carries::State | Carries::Lock | Carries::Message => return None,
-            };
-            // Insertion: behind everything that is as urgent.
-            let slots = self.slots.as_mut().get_mut(..=index)?;
-            let behind = |slot: &Slot| {
-                let other = slot.priority();
-                other.is_none_or(|other| other > channel.priority)
-            };
-            let at = slots.iter().position(behind).unwrap_or(index);
-            let rest = slots.get_mut(at..)?;
-            // There is one at least, and the compiler is to see it: nothing here can panic.
-            if !rest.is_empty() {
-                rest.rotate_right(1);
-            }
-            rest.first_mut()?.0 = room;
-        }
-        Some(())
-    }
+    /// See [`Ways::KNOWN`](super::super::port::Ways::KNOWN).
+    pub(super) const KNOWN: Option<Known> = <P as super::super::port::Ways>::KNOWN;
 
     /// A channel, and the books on all blocks.
     #[inline(always)]
     pub(super) fn channel(&mut self, slot: usize) -> Option<(&mut ChannelEnd, &mut [Block])> {
+        // What the compiler knows need not be looked at.
+        let slot = if Self::KNOWN.is_some() { 0 } else { slot };
         match &mut self.slots.as_mut().get_mut(slot)?.0 {
             Room::Queue(channel) => Some((channel, self.blocks.as_mut())),
+            // SAFETY: by its plan an end has one channel, a queue; `place_channels` has put it into the
+            // first slot before anything asks for it, and nothing takes it out.
+            _ if Self::KNOWN.is_some() => unsafe { core::hint::unreachable_unchecked() },
             _ => None,
         }
     }
@@ -165,6 +131,22 @@ impl<P: Platform> Inner<P> {
         waiters.iter().any(|waiters| !waiters.is_empty())
     }
 
+    fn identity(&self) -> &Identity {
+        match &P::PLAN {
+            Some(plan) => &plan.identity,
+            None => &self.identity,
+        }
+    }
+
+    /// What orders a publication before the look at the peer's wake word.
+    #[inline(always)]
+    pub(super) fn fence(&self) -> PublishFence {
+        match P::USES.barrier {
+            true => self.session.fence(),
+            false => PublishFence::FULL,
+        }
+    }
+
     /// Changes the status, and notes who may go on.
     pub(super) fn set(&mut self, status: Status) {
         self.status = status;
@@ -178,11 +160,11 @@ impl<P: Platform> Inner<P> {
 
     /// Whether a handle's pairing is the present or the next one.
     pub(super) fn check(&self, pairing: u32) -> Result<(), Lost> {
-        match self.status {
-            Status::Closed => Err(Lost::Closed),
-            Status::Fault(_) => Err(Lost::Fault),
-            _ if pairing == self.pairing => Ok(()),
-            _ => Err(self.lost),
+        // What closed the link, or stopped it, ended the last pairing as well.
+        let is_stopped = matches!(self.status, Status::Closed | Status::Fault(_));
+        match pairing == self.pairing && !is_stopped {
+            true => Ok(()),
+            false => Err(self.lost),
         }
     }
 
@@ -197,7 +179,7 @@ impl<P: Platform> Inner<P> {
         let mut after = self.step(is_trusted, cache);
         if self.status == Status::Up && self.options.silence > 0 {
             let count = self.session.peer_beat(cache);
-            if count != self.peer_beat.0 || after.wake {
+            if count != self.peer_beat.0 || after.has(After::WAKE) {
                 self.peer_beat = (count, now);
             } else if now.wrapping_sub(self.peer_beat.1) >= self.options.silence {
                 after.add(self.give_up(Lost::Closed, is_trusted, cache));
@@ -207,8 +189,9 @@ impl<P: Platform> Inner<P> {
     }
 
     /// One step of the session.
+    #[inline(never)]
     pub(super) fn step(&mut self, is_trusted: bool, cache: &P::Cache) -> After {
-        let mut after = After::default();
+        let mut after = After::NOTHING;
         if matches!(self.status, Status::Closed | Status::Fault(_)) {
             return after;
         }
@@ -220,6 +203,7 @@ impl<P: Platform> Inner<P> {
                 false => self.give_up(lost, is_trusted, cache),
             };
         }
+        let identity = *self.identity();
         // A new peer is acknowledged, and may then be found to have done the same already.
         for _ in 0..2 {
             let name = || match P::PLAN {
@@ -229,11 +213,11 @@ impl<P: Platform> Inner<P> {
                     directory::differs(config, peer, &self.memory.peer, cache)
                 }
             };
-            let seen = self.session.look(&self.identity, name, cache);
+            let seen = self.session.look(&identity, name, cache);
             let was_up = self.status == Status::Up;
             match seen {
                 Seen::Later => {
-                    after.is_unsure = true;
+                    after.add(After::UNSURE);
                     return after;
                 }
                 Seen::Up { draining } => {
@@ -244,7 +228,7 @@ impl<P: Platform> Inner<P> {
                 Seen::New(found) => {
                     if was_up {
                         self.down(Lost::Restarted);
-                        after.wake = true;
+                        after.add(After::WAKE);
                     }
                     self.set(Status::Waiting);
                     if is_trusted && self.holds() {
@@ -253,7 +237,7 @@ impl<P: Platform> Inner<P> {
                     }
                     self.reset((is_trusted, true), found, cache);
                     self.session.acknowledge(found, cache);
-                    after.ring = true;
+                    after.add(After::RING);
                 }
                 Seen::Waiting if !was_up => return after,
                 // It may have come up, sent and gone between two looks of this side.
@@ -269,9 +253,7 @@ impl<P: Platform> Inner<P> {
                             Seen::Waiting | Seen::Absent => Lost::Restarted,
                             _ => Lost::Closed,
                         };
-                        let gone = self.give_up(lost, is_trusted, cache);
-                        after.ring |= gone.ring;
-                        after.wake = true;
+                        after.add(self.give_up(lost, is_trusted, cache));
                     }
                     if let Seen::Refused(difference) = other {
                         self.set(Status::Refused(difference));
@@ -287,14 +269,14 @@ impl<P: Platform> Inner<P> {
 
     /// The pairing is up, and this side knows it from now on.
     fn come_up(&mut self, is_trusted: bool, cache: &P::Cache) -> After {
-        let mut after = After::default();
+        let mut after = After::NOTHING;
         if self.status != Status::Up {
-            after.wake = true;
+            after.add(After::WAKE);
             if is_trusted {
                 self.clear(cache);
             }
             if P::USES.locks {
-                after.ring = self.give_back_locks(cache);
+                after.add(After::ring_if(self.give_back_locks(cache)));
             }
         }
         self.set(Status::Up);
@@ -314,17 +296,14 @@ impl<P: Platform> Inner<P> {
 
     /// Ends the pairing, if there is one, in a session of which the peer knows nothing: it may live
     /// on, or come back, and must not take this for the old one.
+    #[inline(never)]
     pub(super) fn give_up(&mut self, lost: Lost, is_trusted: bool, cache: &P::Cache) -> After {
         if self.status != Status::Up {
-            return After::default();
+            return After::NOTHING;
         }
         self.down(lost);
         self.reopen(is_trusted, cache);
-        After {
-            ring: true,
-            wake: true,
-            ..After::default()
-        }
+        After::BOTH
     }
 
     /// The peer has ended. What it sent before can still be read; then the pairing ends.
@@ -333,39 +312,43 @@ impl<P: Platform> Inner<P> {
             return self.give_up(lost, is_trusted, cache);
         }
         self.rest = Some(lost);
+        self.session.ended();
         self.set(Status::Up);
-        After {
-            wake: true,
-            ..After::default()
-        }
+        After::WAKE
     }
 
     /// Whether packets or messages wait on a channel.
     pub(super) fn has_news(&mut self, slot: u16, cache: &P::Cache) -> bool {
         let slot = self.slots.as_mut().get(usize::from(slot));
-        slot.is_some_and(|slot| slot.with_news(cache).is_some())
+        slot.is_some_and(|slot| slot.with_news::<P>(cache).is_some())
     }
 
     /// Whether a channel has packets that nobody has received or that are being read, or answers.
     fn has_rest(&mut self, cache: &P::Cache) -> bool {
-        let (mut slots, books) = (self.slots.as_mut().iter(), self.blocks.as_mut());
-        slots.any(|slot| {
+        (0..self.slots.as_mut().len()).any(|slot| {
+            if P::USES.messages
+                && let Some((channel, books)) = self.messages(slot)
+            {
+                return channel.answering.has_message(cache)
+                    || channel.views > 0
+                    || channel.calling.has_answers(books, cache);
+            }
             // What was taken up and not copied out yet is not read either.
-            let is_left = |one: &ChannelEnd| {
-                one.inbox.held() > 0 || (one.has_replies && one.outbox.has_answer(cache))
-            };
-            let is_asked =
-                |one: &MessageEnd| one.views > 0 || one.calling.has_answers(books, cache);
-            slot.with_news(cache).is_some()
-                || slot.queue().is_some_and(is_left)
-                || (P::USES.messages && slot.messages().is_some_and(is_asked))
+            self.channel(slot).is_some_and(|(channel, _)| {
+                channel.inbox.has_news::<P>(1, cache)
+                    || channel.inbox.held() > 0
+                    || (P::USES.replies
+                        && channel.has_replies
+                        && channel.outbox.has_answer::<P>(cache))
+            })
         })
     }
 
     /// Whether the peer is still there, as far as its session words tell.
-    #[inline(always)]
+    #[cfg_attr(not(target_pointer_width = "32"), inline(always))]
+    #[cfg_attr(target_pointer_width = "32", inline(never))] // there code is scarcer than time
     pub(super) fn is_still_up(&self, cache: &P::Cache) -> bool {
-        self.rest.is_none() && self.session.is_still_up(cache)
+        self.session.is_still_up(cache)
     }
 
     /// Whether nobody needs to wait in a pairing any more: it is over, or the peer is about to end it.
@@ -373,6 +356,7 @@ impl<P: Platform> Inner<P> {
         self.check(pairing).is_err() || (self.live != 0 && !self.is_still_up(cache))
     }
 
+    #[inline(never)]
     pub(super) fn down(&mut self, lost: Lost) {
         // 0 is no pairing.
         self.pairing = self.pairing.wrapping_add(1).max(1);
@@ -388,17 +372,20 @@ impl<P: Platform> Inner<P> {
         // Marks of blocks that a user reads stay.
         let forget_held = !is_trusted || !self.holds();
         self.reset((is_trusted, forget_held), 0, cache);
-        self.session.ready(&self.identity, cache);
+        self.session.ready(self.identity(), cache);
         self.set(Status::Waiting);
     }
 
     /// Whether a block of the peer's is in a user's hands.
     pub(super) fn holds(&mut self) -> bool {
-        let mut slots = self.slots.as_mut().iter();
-        slots.any(|slot| match (slot.queue(), slot.messages()) {
-            (Some(channel), _) => channel.inbox.held() > 0,
-            (_, Some(channel)) => channel.views > 0,
-            _ => false,
+        (0..self.slots.as_mut().len()).any(|slot| {
+            if P::USES.messages
+                && let Some((channel, _)) = self.messages(slot)
+            {
+                return channel.views > 0;
+            }
+            let queue = self.channel(slot);
+            queue.is_some_and(|(channel, _)| channel.inbox.held() > 0)
         })
     }
 
@@ -432,7 +419,7 @@ impl<P: Platform> Inner<P> {
             channel.outbox.reset::<P>(me, blocks, cache);
             channel
                 .inbox
-                .reset(peer_session, blocks, forget_held, cache);
+                .reset::<P>(peer_session, blocks, forget_held, cache);
             channel.inbox.clean_control(cache);
         }
         // Of a trusted peer views may be left, until it has acknowledged this session.
@@ -442,6 +429,7 @@ impl<P: Platform> Inner<P> {
     }
 
     /// Clears what was written into own blocks in an earlier pairing.
+    #[inline(never)]
     fn clear(&mut self, cache: &P::Cache) {
         // Whoever copies from there looks at the session afterwards.
         full_fence(CLEAR_FENCE);
@@ -458,17 +446,23 @@ impl<P: Platform> Inner<P> {
         }
     }
 
-    /// Looks whether what was found wrong is a restart of the peer, and judges it if it is none.
+    /// Looks at the peer; whether what was found wrong, if anything, is a restart of it. If it is none, it
+    /// is judged.
     pub(super) fn judge(
         &mut self,
         (slot, pairing): (u16, u32),
-        violation: Violation,
+        violation: Option<Violation>,
         is_trusted: bool,
         cache: &P::Cache,
     ) -> After {
-        full_fence(JUDGE_FENCE);
+        if violation.is_some() {
+            full_fence(JUDGE_FENCE);
+        }
         let mut after = self.step(is_trusted, cache);
-        if self.live == pairing && !after.is_unsure {
+        if let Some(violation) = violation
+            && self.live == pairing
+            && !after.has(After::UNSURE)
+        {
             after.add(self.violated(slot, violation, cache));
         }
         after
@@ -476,23 +470,28 @@ impl<P: Platform> Inner<P> {
 
     /// Counts a violation, and stops where that is the policy: then everybody is to be told.
     pub(super) fn violated(&mut self, slot: u16, violation: Violation, cache: &P::Cache) -> After {
-        let slot = self.slots.as_mut().get_mut(usize::from(slot));
-        let id = slot.and_then(Slot::tally).map_or(0, |(id, tally)| {
+        let tally = match Self::KNOWN {
+            Some(known) => {
+                let channel = self.channel(usize::from(slot));
+                channel.map(|(channel, _)| (known.id, &mut channel.tally))
+            }
+            None => {
+                let slot = self.slots.as_mut().get_mut(usize::from(slot));
+                slot.and_then(Slot::tally)
+            }
+        };
+        let id = tally.map_or(0, |(id, tally)| {
             tally.count_violation();
             id
         });
         if !self.options.faults {
-            return After::default();
+            return After::NOTHING;
         }
         self.down(Lost::Fault);
         self.set(Status::Fault(violation));
         let code = violation as u32 | u32::from(id) << 16;
         self.session.fault(code, cache);
-        After {
-            ring: true,
-            wake: true,
-            ..After::default()
-        }
+        After::BOTH
     }
 
     pub(super) fn is_drained(&mut self, is_trusted: bool, cache: &P::Cache) -> (bool, After) {
@@ -500,7 +499,8 @@ impl<P: Platform> Inner<P> {
         let mut is_drained = true;
         for slot in 0..self.slots.as_mut().len() {
             let (is_up, pairing) = (self.status == Status::Up, self.pairing);
-            after.ring |= is_up && self.flush_packets(slot as u16, cache);
+            let ring = is_up && self.flush_packets(slot as u16, cache);
+            after.add(After::ring_if(ring));
             if P::USES.messages
                 && let Some((channel, books)) = self.messages(slot)
             {
@@ -524,10 +524,10 @@ impl<P: Platform> Inner<P> {
                     Err(found) => (more, violation) = (false, Some(found)),
                 }
             }
-            is_drained &= channel.outbox.lent() == 0
+            is_drained &= !channel.outbox.lends(blocks)
                 && channel.inbox.held() == 0
-                && !(is_up && channel.inbox.has_news(1, cache));
-            if let Some(violation) = violation {
+                && !(is_up && channel.inbox.has_news::<P>(1, cache));
+            if violation.is_some() {
                 after.add(self.judge((slot as u16, pairing), violation, is_trusted, cache));
             }
         }
@@ -536,7 +536,7 @@ impl<P: Platform> Inner<P> {
 
     pub(super) fn close(&mut self, cache: &P::Cache) -> After {
         if self.status == Status::Closed {
-            return After::default();
+            return After::NOTHING;
         }
         for slot in 0..self.slots.as_mut().len() {
             self.flush_packets(slot as u16, cache);
@@ -544,17 +544,13 @@ impl<P: Platform> Inner<P> {
         self.down(Lost::Closed);
         self.set(Status::Closed);
         self.session.set_state(state::DOWN, cache);
-        After {
-            ring: true,
-            wake: true,
-            ..After::default()
-        }
+        After::BOTH
     }
 
     /// Shows the peer what was published on a channel; whether it is to be rung.
     #[inline(always)]
     pub(super) fn flush_packets(&mut self, slot: u16, cache: &P::Cache) -> bool {
-        let fence = self.session.fence();
+        let fence = self.fence();
         let Some((channel, _)) = self.channel(usize::from(slot)) else {
             return false;
         };
@@ -563,7 +559,7 @@ impl<P: Platform> Inner<P> {
 
     /// Whether the peer is to be rung for what went back on a channel.
     pub(super) fn flush_returns(&mut self, slot: u16, cache: &P::Cache) -> bool {
-        let fence = self.session.fence();
+        let fence = self.fence();
         let is_up = self.status == Status::Up;
         match self.channel(usize::from(slot)) {
             Some((channel, _)) if is_up => {

@@ -3,6 +3,7 @@
 use super::super::books::{Block, NONE, State, line_len};
 use super::super::layout::statistics;
 use super::super::port::{Cache, Ways};
+use super::returns::Returned;
 use super::{Denied, Outbox};
 use crate::word::Span;
 
@@ -20,7 +21,7 @@ impl Outbox {
         cache: &W::Cache,
     ) -> Result<(u16, Span), Denied> {
         // What the compiler knows of a copy it need not look at again.
-        let pool = self.pool;
+        let pool = self.lane::<W>().pool;
         if min > pool.size() as usize {
             return Err(self.is_too_large());
         }
@@ -38,27 +39,53 @@ impl Outbox {
         (state, written): (State, u32),
         cache: &W::Cache,
     ) -> Result<u16, Denied> {
-        if W::Cache::PREFETCHES && self.is_large && self.lent > 0 {
-            self.reclaim::<W>(books, self.free <= reserve, cache)?;
+        if W::Cache::PREFETCHES && self.is_large && self.is_owed() {
+            self.reclaim::<W>(books, self.free <= u32::from(reserve), cache)?;
         }
         // One more than is needed: the next, which the peer is told of.
-        if u32::from(self.free) <= u32::from(reserve) + u32::from(W::Cache::PREFETCHES) {
+        if W::Cache::PREFETCHES && self.free <= u32::from(reserve) + 1 {
             self.refill::<W>(books, reserve, cache)?;
         }
-        let block = self.free_line.0;
-        let book = self.own_book(books, block).ok_or(Denied::Full)?;
-        self.free_line.0 = book.next;
+        let is_fetched = !W::Cache::PREFETCHES && self.free <= u32::from(reserve);
+        let block = match is_fetched {
+            true => self.fetch::<W>(books, reserve, cache)?,
+            false => self.free_line.0,
+        };
+        let book = self.lane::<W>().own_book(books, block);
+        let book = book.ok_or(Denied::Full)?;
+        if !is_fetched {
+            self.free_line.0 = book.next;
+            self.free = self.free.wrapping_sub(1);
+        }
         book.state = state;
         book.soil(written);
-        self.free = self.free.wrapping_sub(1);
         Ok(block)
+    }
+
+    /// Takes returns up until there is one beyond `reserve` free blocks: that one, which would come first
+    /// in the line of the free ones.
+    #[inline(always)]
+    fn fetch<W: Ways>(
+        &mut self,
+        books: &mut [Block],
+        reserve: u16,
+        cache: &W::Cache,
+    ) -> Result<u16, Denied> {
+        loop {
+            match self.look::<W>(books, true, cache)? {
+                Returned::Block(block) if self.free >= u32::from(reserve) => return Ok(block),
+                Returned::Block(block) => self.free::<W>(books, block),
+                Returned::Answer => {}
+                Returned::Nothing => return Err(self.is_full::<W>()),
+            }
+        }
     }
 
     /// Sees to it that the next block is there before it is asked for: after a message, while the peer
     /// is at it.
     #[inline(always)]
     pub(in crate::domain) fn top_up<W: Ways>(&mut self, books: &mut [Block], cache: &W::Cache) {
-        if W::Cache::PREFETCHES && self.free <= 1 && self.lent > 0 {
+        if W::Cache::PREFETCHES && self.free <= 1 && self.is_owed() {
             let mut looks = 0;
             while looks < RETURNS_PER_LINE && self.reclaim::<W>(books, false, cache) == Ok(true) {
                 looks += 1;
@@ -75,39 +102,37 @@ impl Outbox {
         reserve: u16,
         cache: &W::Cache,
     ) -> Result<(), Denied> {
-        let at_once = if W::Cache::PREFETCHES {
-            RETURNS_PER_LINE
-        } else {
-            0
-        };
         let mut looks = 0;
         // A line, and where that is not enough, as many as are missing.
-        while looks < at_once || self.free <= reserve {
-            if !self.reclaim::<W>(books, self.free <= reserve, cache)? {
+        while looks < RETURNS_PER_LINE || self.free <= u32::from(reserve) {
+            if !self.reclaim::<W>(books, self.free <= u32::from(reserve), cache)? {
                 break;
             }
             looks += 1;
         }
-        match self.free > reserve {
+        match self.free > u32::from(reserve) {
             true => Ok(()),
-            false => Err(self.is_full()),
+            false => Err(self.is_full::<W>()),
         }
     }
 
     #[cold]
-    pub(super) fn is_full(&mut self) -> Denied {
-        if self.pool.count() == 0 {
+    pub(super) fn is_full<W: Ways>(&mut self) -> Denied {
+        if self.lane::<W>().pool.count() == 0 {
             return self.is_too_large();
         }
         self.full = self.full.wrapping_add(1);
-        self.counts.at(statistics::FULL).set(self.full);
+        self.lane.counts.at(statistics::FULL).set(self.full);
         Denied::Full
     }
 
     #[cold]
     pub(super) fn is_too_large(&mut self) -> Denied {
         self.too_large = self.too_large.wrapping_add(1);
-        self.counts.at(statistics::TOO_LARGE).set(self.too_large);
+        self.lane
+            .counts
+            .at(statistics::TOO_LARGE)
+            .set(self.too_large);
         Denied::TooLarge
     }
 
@@ -119,7 +144,7 @@ impl Outbox {
         block: u16,
         cache: &W::Cache,
     ) -> u32 {
-        let state = self.book(books, block).map(|book| book.state);
+        let state = self.lane::<W>().book(books, block).map(|book| book.state);
         if matches!(state, Some(State::Held | State::Stale)) {
             self.free::<W>(books, block);
         }
@@ -134,8 +159,8 @@ impl Outbox {
     #[cold]
     pub(in crate::domain) fn clear(&mut self, books: &mut [Block], cache: &impl Cache) -> u32 {
         let mut cleared = 0u32;
-        for block in 0..self.pool.count() {
-            let Some(book) = self.book(books, block) else {
+        for block in 0..self.lane.pool.count() {
+            let Some(book) = self.lane.book(books, block) else {
                 continue;
             };
             match book.state {
@@ -152,40 +177,30 @@ impl Outbox {
 
     #[cold]
     fn clear_block(&mut self, books: &mut [Block], block: u16, cache: &impl Cache) -> u32 {
-        let pool = self.pool;
-        match self.book(books, block) {
-            Some(book) => book.clear(&pool, block, cache),
+        match self.lane.book(books, block) {
+            Some(book) => book.clear(&self.lane.pool, block, cache),
             None => 0,
         }
     }
 
-    /// All blocks may have been written, by an earlier user of the memory.
-    pub(in crate::domain) fn soil(&mut self, books: &mut [Block]) {
-        let size = self.pool.size();
-        for block in 0..self.pool.count() {
-            if let Some(book) = self.book(books, block) {
-                book.soil(size);
-            }
-        }
-    }
-
     /// Blocks that can be taken without a look at the returns.
-    pub(in crate::domain) fn room(&self) -> u16 {
+    pub(in crate::domain) fn room(&self) -> u32 {
         self.free
     }
 
     #[inline]
     pub(super) fn free<W: Ways>(&mut self, books: &mut [Block], block: u16) {
+        let lane = self.lane::<W>();
         let (first, last) = self.free_line;
         let goes_first = !W::Cache::PREFETCHES || self.is_large || first == NONE;
-        let Some(book) = self.own_book(books, block) else {
+        let Some(book) = lane.own_book(books, block) else {
             return;
         };
         book.state = State::Free;
         book.next = if goes_first { first } else { NONE };
         if goes_first {
             self.free_line.0 = block;
-        } else if let Some(last) = self.own_book(books, last) {
+        } else if let Some(last) = lane.own_book(books, last) {
             last.next = block;
         }
         if W::Cache::PREFETCHES && !self.is_large {
@@ -196,27 +211,9 @@ impl Outbox {
 
     /// Every block is in exactly one place, and the counts say so.
     pub(in crate::domain) fn check(&self, books: &[Block]) -> bool {
-        let all = self.first..self.first + usize::from(self.pool.count());
-        let books = books.get(all).unwrap_or_default();
+        let books = self.lane.books(books);
         let count = |state| books.iter().filter(|book| book.state == state).count();
-        let free = usize::from(self.free);
-        line_len(books, self.free_line.0) == Some(free)
-            && count(State::Free) == free
-            && count(State::Lent) == usize::from(self.lent)
-    }
-
-    /// The book on a block of this pool, in the books on all blocks.
-    #[inline(always)]
-    pub(super) fn book<'a>(&self, books: &'a mut [Block], block: u16) -> Option<&'a mut Block> {
-        if block >= self.pool.count() {
-            return None;
-        }
-        books.get_mut(self.first + usize::from(block))
-    }
-
-    /// As `book`, of a block that private memory names.
-    #[inline(always)]
-    pub(super) fn own_book<'a>(&self, books: &'a mut [Block], block: u16) -> Option<&'a mut Block> {
-        books.get_mut(self.first + usize::from(block))
+        let free = self.free as usize;
+        line_len(books, self.free_line.0) == Some(free) && count(State::Free) == free
     }
 }

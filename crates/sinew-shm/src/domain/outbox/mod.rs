@@ -7,10 +7,11 @@
 use super::Violation;
 use super::books::{Block, NONE, State};
 use super::filter::Filter;
+use super::lane::Lane;
 use super::layout::{NEXT_SHIFT, control, statistics};
 use super::port::{Cache, Ways, invalidate};
 use super::ring::{Entry, RingReader, RingWriter, passes, tag};
-use crate::word::{BlockArea, PUBLISH_FENCE, PublishFence, Span, Words};
+use crate::word::{PUBLISH_FENCE, PublishFence, Span};
 
 mod blocks;
 mod returns;
@@ -34,14 +35,9 @@ impl From<Violation> for Denied {
 }
 
 pub(in crate::domain) struct Outbox {
+    lane: Lane,
     ring: RingWriter,
     returns: RingReader,
-    pool: BlockArea,
-    /// Where the books on this pool begin.
-    first: usize,
-    mine: Words,
-    counts: Words,
-    theirs: Words,
     /// A whole word of its own: as a half, next to one that was just written, it would be loaded
     /// together with that, which waits until the store is done.
     tag: u32,
@@ -51,8 +47,7 @@ pub(in crate::domain) struct Outbox {
     /// is known early, and the peer is told, see `Outbox::next`. A large one goes first, as more of
     /// it is in the caches.
     free_line: (u16, u16),
-    free: u16,
-    lent: u16,
+    free: u32,
     answers: (u16, u16),
     /// The block that was sent last: the one that an answer comes back in, often.
     last: u16,
@@ -65,27 +60,16 @@ pub(in crate::domain) struct Outbox {
 }
 
 impl Outbox {
-    /// `counts` is the own statistics line, `theirs` the peer's control line.
-    pub(super) fn new<W: Ways>(
-        (ring, returns): (RingWriter, RingReader),
-        (pool, has_replies): (BlockArea, bool),
-        (mine, counts, theirs): (Words, Words, Words),
-        (books, first): (&mut [Block], usize),
-    ) -> Outbox {
+    pub(super) fn new<W: Ways>(lane: Lane, has_replies: bool, books: &mut [Block]) -> Outbox {
         let mut outbox = Outbox {
-            ring,
-            returns,
-            pool,
-            first,
-            mine,
-            counts,
-            theirs,
+            lane,
+            ring: RingWriter::default(),
+            returns: RingReader::default(),
             tag: 0,
-            is_large: pool.size() >= LARGE,
+            is_large: lane.pool.size() >= LARGE,
             has_replies,
             free_line: (NONE, NONE),
             free: 0,
-            lent: 0,
             answers: (NONE, NONE),
             last: 0,
             flushed: 0,
@@ -94,49 +78,65 @@ impl Outbox {
             too_large: 0,
             filtered: 0,
         };
-        for block in 0..pool.count() {
+        for block in 0..outbox.lane::<W>().pool.count() {
             outbox.free::<W>(books, block);
         }
         outbox
     }
 
+    #[inline(always)]
+    fn lane<W: Ways>(&self) -> Lane {
+        self.lane.out::<W>()
+    }
+
     /// Takes every lent block back, and empties the ring for a session of one's own.
     pub(super) fn reset<W: Ways>(&mut self, session: u32, books: &mut [Block], cache: &W::Cache) {
-        for block in 0..self.pool.count() {
-            let state = self.book(books, block).map(|book| book.state);
+        let lane = self.lane::<W>();
+        for block in 0..lane.pool.count() {
+            let state = lane.book(books, block).map(|book| book.state);
             if matches!(state, Some(State::Lent)) {
                 self.free::<W>(books, block);
             }
         }
-        self.lent = 0;
         // Answers that nobody is reading: the line holds all of them.
-        while self.answers.0 != NONE {
+        while W::USES.replies && self.answers.0 != NONE {
             let Some(block) = self.next_answer(books) else {
                 break;
             };
             self.free::<W>(books, block.0);
         }
         self.tag = tag(session);
-        self.ring.reset(cache);
+        self.ring.reset(lane.ring, cache);
         self.returns.reset();
         self.flushed = 0;
         self.filter = Filter::default();
-        self.mine.at(control::WAKE_RETURNS).set(u32::MAX);
-        self.count();
+        lane.mine.at(control::WAKE_RETURNS).set(u32::MAX);
+        lane.counts.at(statistics::SENT).set(0);
+        lane.counts.at(statistics::RECLAIMED).set(0);
     }
 
     /// A block that this side holds.
     pub(super) fn block(&self, block: u16) -> Option<Span> {
-        (block < self.pool.count()).then(|| self.pool.for_writing(block))
+        let pool = &self.lane.pool;
+        (block < pool.count()).then(|| pool.for_writing(block))
     }
 
     /// Bytes of a block.
-    pub(super) fn size(&self) -> u32 {
-        self.pool.size()
+    #[inline(always)]
+    pub(super) fn size<W: Ways>(&self) -> u32 {
+        self.lane::<W>().pool.size()
     }
 
-    pub(super) fn lent(&self) -> u16 {
-        self.lent
+    /// Whether the peer has blocks of this side's.
+    pub(super) fn lends(&self, books: &[Block]) -> bool {
+        let mut books = self.lane.books(books).iter();
+        self.free < u32::from(self.lane.pool.count()) && books.any(|book| book.state == State::Lent)
+    }
+
+    /// Whether returns may come: of all that was sent, one was not taken up.
+    #[inline(always)]
+    fn is_owed(&self) -> bool {
+        self.ring.at() != self.returns.at()
     }
 
     /// Writes the entry of the first `len` bytes of a taken block; `false` where the receiver's
@@ -149,25 +149,31 @@ impl Outbox {
         len: usize,
         cache: &W::Cache,
     ) -> Result<bool, Denied> {
-        if len > self.pool.size() as usize {
+        if len > self.lane::<W>().pool.size() as usize {
             self.cancel::<W>(books, block, cache);
             return Err(Denied::TooLarge);
         }
         let len = len as u32;
-        let book = self.book(books, block);
+        let book = self.lane::<W>().book(books, block);
         let Some(book) = book.filter(|book| book.state == State::Held) else {
             return Err(Denied::TooLarge);
         };
         book.state = State::Lent;
         if W::USES.filters && self.filter.is_set() {
             // SAFETY: the block was held by who sends it, and is not written while it is looked at.
-            let packet = unsafe { self.pool.for_reading(block, len).slice() };
+            let packet = unsafe { self.lane::<W>().pool.for_reading(block, len).slice() };
             if !self.is_wanted(packet, cache) {
                 self.free::<W>(books, block);
                 return Ok(false);
             }
         }
-        self.lend::<W>(block, len, cache);
+        // Of a batch the first entry is shown last, by `flush`: until then the peer does not look at
+        // the lines that are being written.
+        let at = self.lend::<W>(block, len, cache);
+        if at != self.flushed {
+            let ring = self.lane::<W>().ring;
+            self.ring.show(ring, at, cache);
+        }
         Ok(true)
     }
 
@@ -182,10 +188,11 @@ impl Outbox {
         fence: PublishFence,
         cache: &W::Cache,
     ) -> Result<(bool, bool), Denied> {
-        let pool = self.pool;
+        let pool = self.lane::<W>().pool;
         if packet.len() > pool.size() as usize {
             return Err(self.is_too_large());
         }
+        let from = self.flushed;
         let written = match W::USES.replies && self.has_replies {
             // By the peer, for an answer.
             true => pool.size(),
@@ -199,40 +206,41 @@ impl Outbox {
         let place = pool.for_writing(block);
         // SAFETY: the block was free a moment ago, and nobody else is told of it before the entry.
         unsafe { place.fill_from(packet) };
-        let from = self.flushed;
-        let to = self.lend::<W>(block, packet.len() as u32, cache);
-        Ok((true, self.show::<W>(from, to, fence, cache)))
+        let at = self.lend::<W>(block, packet.len() as u32, cache);
+        let ring = self.lane::<W>().ring;
+        self.ring.show(ring, at, cache);
+        if at != from {
+            self.ring.show(ring, from, cache);
+        }
+        let is_awaited = self.look_after::<W>(from, at.wrapping_add(1), fence, cache);
+        Ok((true, is_awaited))
     }
 
-    /// Writes the entry of a block that is lent from now on. The position behind it.
+    /// Writes the entry of a block that is lent from now on, not yet to be seen. Its position.
     #[inline(always)]
     fn lend<W: Ways>(&mut self, block: u16, len: u32, cache: &W::Cache) -> u32 {
-        self.lent = self.lent.wrapping_add(1);
         // Where the peer answers in the block, nothing of it stays in this side's cache: written
         // back later, it would go over the answer.
         let is_answered = W::USES.replies && self.has_replies;
-        let written = if is_answered { self.size() } else { len };
-        self.pool.is_written(block, len);
-        let (at, bytes) = self.pool.bytes(block, written);
+        let pool = self.lane::<W>().pool;
+        let written = if is_answered { pool.size() } else { len };
+        pool.is_written(block, len);
+        let (at, bytes) = pool.bytes(block, written);
         cache.clean(at, bytes);
         let entry = Entry {
-            block,
-            tag: self.tag,
+            word: u32::from(block) | self.tag,
             len,
             flags: self.next::<W>() << NEXT_SHIFT,
         };
         if W::USES.replies {
             self.last = block;
         }
-        // Of a batch the first entry is shown last, by `flush`: until then the peer does not look at
-        // the lines that are being written.
-        let at = self.ring.put_hidden(entry, cache);
-        if at != self.flushed {
-            self.ring.show(at, cache);
-        }
-        let next = at.wrapping_add(1);
-        self.counts.at(statistics::SENT).set(next);
-        next
+        let at = self.ring.put::<4>(self.lane::<W>().ring, entry, cache);
+        self.lane::<W>()
+            .counts
+            .at(statistics::SENT)
+            .set(at.wrapping_add(1));
+        at
     }
 
     /// The block that is taken next if nothing comes back before, + 1; 0 where there is none, or none
@@ -250,12 +258,13 @@ impl Outbox {
     /// The wish is looked at here as well: where nothing passes, [`Outbox::flush`] never does.
     #[cold]
     fn is_wanted(&mut self, packet: &[u8], cache: &impl Cache) -> bool {
-        invalidate(&self.theirs, cache);
-        self.filter.refresh(&self.theirs);
+        let theirs = self.lane.theirs;
+        invalidate(&theirs, cache);
+        self.filter.refresh(&theirs);
         let is_wanted = self.filter.passes(packet);
         if !is_wanted {
             self.filtered = self.filtered.wrapping_add(1);
-            self.counts.at(statistics::FILTERED).set(self.filtered);
+            self.lane.counts.at(statistics::FILTERED).set(self.filtered);
         }
         is_wanted
     }
@@ -264,39 +273,43 @@ impl Outbox {
     #[inline(always)]
     pub(super) fn flush<W: Ways>(&mut self, fence: PublishFence, cache: &W::Cache) -> bool {
         let (from, to) = (self.flushed, self.ring.at());
-        from != to && self.show::<W>(from, to, fence, cache)
+        if from == to {
+            return false;
+        }
+        self.ring.show(self.lane::<W>().ring, from, cache);
+        self.look_after::<W>(from, to, fence, cache)
     }
 
-    /// Shows the peer what lies between two positions.
+    /// Whether the peer waits for an entry between two positions, which have just been shown.
     #[inline(always)]
-    fn show<W: Ways>(&mut self, from: u32, to: u32, fence: PublishFence, cache: &W::Cache) -> bool {
+    fn look_after<W: Ways>(
+        &mut self,
+        from: u32,
+        to: u32,
+        fence: PublishFence,
+        cache: &W::Cache,
+    ) -> bool {
         self.flushed = to;
-        self.ring.show(from, cache);
         fence.run(PUBLISH_FENCE);
-        invalidate(&self.theirs, cache);
-        let wake = self.theirs.at(control::WAKE_PACKETS).get();
+        let theirs = self.lane.theirs;
+        invalidate(&theirs, cache);
+        let wake = theirs.at(control::WAKE_PACKETS).get();
         if W::USES.filters {
-            self.filter.refresh(&self.theirs);
+            self.filter.refresh(&theirs);
         }
         passes(wake, from, to)
     }
 
-    fn count(&self) {
-        self.counts.at(statistics::SENT).set(self.ring.at());
-        self.counts.at(statistics::RECLAIMED).set(self.returns.at());
-    }
-
     /// Everything that a later call depends on.
     #[cfg(all(test, not(any(loom, miri))))]
-    pub(super) fn digest(&self) -> [u32; 9] {
+    pub(super) fn digest(&self) -> [u32; 8] {
         [
             self.tag,
             self.ring.at(),
             self.returns.at(),
             self.flushed,
             self.free_line.0.into(),
-            self.free.into(),
-            self.lent.into(),
+            self.free,
             self.answers.0.into(),
             self.answers.1.into(),
         ]

@@ -3,6 +3,8 @@
 use core::ptr::NonNull;
 
 use super::super::{AtomicU32, Ordering, Point};
+#[cfg(not(loom))]
+use super::BlockArea;
 #[cfg(loom)]
 use loom::cell::UnsafeCell;
 
@@ -91,6 +93,52 @@ impl Words {
     /// The bytes, for cache maintenance.
     pub(crate) fn bytes(&self) -> (NonNull<u8>, usize) {
         (self.0.cast(), 64)
+    }
+
+    /// The line `distance` bytes behind this one.
+    ///
+    /// # Safety
+    /// It lies in the same segment, and `distance` is a multiple of 64.
+    #[cfg(not(loom))]
+    #[inline(always)]
+    pub(crate) unsafe fn behind(&self, distance: u32) -> Words {
+        // SAFETY: as the caller says.
+        Words(unsafe { self.0.byte_add(distance as usize) })
+    }
+
+    /// The ring of `1 << log2` entries `distance` bytes behind this line.
+    ///
+    /// # Safety
+    /// As for [`Words::behind`], of the whole ring.
+    #[cfg(not(loom))]
+    #[inline(always)]
+    pub(crate) unsafe fn ring_behind(&self, distance: u32, log2: u32) -> RingArea {
+        RingArea {
+            // SAFETY: as the caller says.
+            first: unsafe { self.behind(distance) }.0.cast(),
+            mask: (1 << log2) - 1,
+        }
+    }
+
+    /// The `count` blocks of `size` bytes, `stride` apart, `distance` bytes behind this line.
+    ///
+    /// # Safety
+    /// As for [`Words::behind`], of all blocks, and `size` is at most `stride`, a multiple of 64.
+    #[cfg(not(loom))]
+    #[inline(always)]
+    pub(crate) unsafe fn blocks_behind(
+        &self,
+        distance: u32,
+        stride: u32,
+        (size, count): (u32, u16),
+    ) -> BlockArea {
+        BlockArea {
+            // SAFETY: as the caller says.
+            first: unsafe { self.behind(distance) }.0.cast(),
+            stride,
+            size,
+            count,
+        }
     }
 }
 

@@ -99,7 +99,7 @@ impl<P: Platform> End<P> {
 
     /// Whether the peer is to be rung, since this side does not want the lock any more.
     fn is_to_ring(&self, inner: &mut Inner<P>, slot: usize) -> bool {
-        let fence = inner.session.fence();
+        let fence = inner.fence();
         let channel = inner.lock(slot);
         channel.is_some_and(|channel| channel.is_to_ring(fence, &self.cache))
     }

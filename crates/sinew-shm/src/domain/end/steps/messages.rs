@@ -41,7 +41,7 @@ impl<P: Platform> End<P> {
             if inner.sendable != pairing {
                 return Err(Slow::Look);
             }
-            let fence = inner.session.fence();
+            let fence = inner.fence();
             let (channel, books) = inner.messages(usize::from(slot)).ok_or(Slow::Look)?;
             let (token, ring) = channel.send(books, asking, fence, &self.cache)?;
             Ok((token, ring && channel.tally.count_ring()))
@@ -68,7 +68,7 @@ impl<P: Platform> End<P> {
             if inner.live != pairing {
                 return Err(Slow::Nothing);
             }
-            let fence = inner.session.fence();
+            let fence = inner.fence();
             let (channel, books) = inner.messages(usize::from(slot)).ok_or(Slow::Nothing)?;
             let asked = channel.receive(books, fence, &self.cache);
             match asked.map_err(Slow::Violation)? {
@@ -100,7 +100,7 @@ impl<P: Platform> End<P> {
         let ring = self.locked(|inner| {
             let is_live = inner.live == pairing;
             let can_answer = is_live && inner.rest.is_none();
-            let fence = inner.session.fence();
+            let fence = inner.fence();
             let (channel, books) = inner.messages(usize::from(slot))?;
             // Of a trusted peer the views are counted until they are gone.
             channel.end_view(kind >= MOVE && (is_live || self.is_trusted));
@@ -317,7 +317,7 @@ impl<P: Platform> End<P> {
         let armed: Armed = self.locked(|inner| {
             let is_up = inner.live != 0;
             let is_over = inner.is_over(pairing, &self.cache);
-            let has_barrier = inner.session.fence().is_light();
+            let has_barrier = inner.fence().is_light();
             let found = inner.messages(usize::from(slot)).filter(|_| !is_over);
             let Some((channel, books)) = found else {
                 return (None, Default::default(), true);

@@ -5,6 +5,7 @@ use super::super::{Lost, Refused, Violation};
 use super::End;
 use super::channel::Slot;
 use super::platform::Platform;
+use super::state::{After, Inner};
 
 mod locks;
 mod messages;
@@ -38,6 +39,10 @@ impl From<Denied> for Slow {
 impl<P: Platform> End<P> {
     /// The slot of a queue, and the pairing that a handle made now belongs to.
     pub(in crate::domain) fn find(&self, id: u16) -> Option<(u16, u32)> {
+        if let Some(known) = Inner::<P>::KNOWN {
+            let found = |inner: &mut Inner<P>| (0, inner.pairing);
+            return (known.id == id).then(|| self.locked(found));
+        }
         self.locate(|slot| slot.queue().is_some_and(|channel| channel.id == id))
     }
 
@@ -55,7 +60,7 @@ impl<P: Platform> End<P> {
         self.locked(|inner| {
             let channel = inner.channel(usize::from(slot));
             channel.map_or((0, 0), |(channel, ..)| {
-                (channel.outbox.size(), channel.inbox.size())
+                (channel.outbox.size::<P>(), channel.inbox.size::<P>())
             })
         })
     }
@@ -68,16 +73,25 @@ impl<P: Platform> End<P> {
     }
 
     /// The pairing to which a handle belongs from now on. One of which only the rest was read ends.
+    #[cold]
+    #[inline(never)]
     pub fn renew(&self) -> u32 {
         let (after, pairing) = self.locked(|inner| {
             let after = match inner.rest {
                 Some(lost) => inner.give_up(lost, self.is_trusted, &self.cache),
-                None => Default::default(),
+                None => After::NOTHING,
             };
             (after, inner.pairing)
         });
-        self.after(&after);
+        self.after(after);
         pairing
+    }
+
+    /// As `flush`, before this side waits: what the peer has not been shown it cannot give back.
+    #[cold]
+    #[inline(never)]
+    fn show_all(&self, slot: u16) {
+        self.flush(slot);
     }
 
     /// Why there is no block, or a packet did not go.
@@ -86,11 +100,10 @@ impl<P: Platform> End<P> {
         if matches!(slow, Slow::TooLarge) {
             return Refused::TooLarge;
         }
-        // What the peer has not been shown it cannot give back.
-        self.flush(slot);
+        self.show_all(slot);
         match self.slow(slot, pairing, slow) {
             Err(lost) => Refused::Lost(lost),
-            Ok(()) if self.locked(|inner| inner.live == pairing && inner.is_draining) => {
+            Ok(()) if self.locked(|inner| inner.live == pairing && inner.sendable == 0) => {
                 Refused::Lost(Lost::Closed)
             }
             Ok(()) => Refused::Full,
@@ -103,15 +116,15 @@ impl<P: Platform> End<P> {
         let cache = &self.cache;
         let receives = matches!(slow, Slow::Nothing);
         let (after, result) = self.locked(|inner| {
-            let after = match slow {
-                Slow::Violation(violation) => {
-                    let mut after = inner.judge((slot, pairing), violation, self.is_trusted, cache);
-                    // A packet that is too long goes back.
-                    after.ring |= inner.flush_returns(slot, cache);
-                    after
-                }
-                _ => inner.step(self.is_trusted, cache),
+            let violation = match slow {
+                Slow::Violation(violation) => Some(violation),
+                Slow::Look | Slow::Nothing | Slow::TooLarge => None,
             };
+            let mut after = inner.judge((slot, pairing), violation, self.is_trusted, cache);
+            if violation.is_some() {
+                // A packet that is too long went back.
+                after.add(After::ring_if(inner.flush_returns(slot, cache)));
+            }
             // What is left of an ended peer may be on another channel. On this one it came after the look
             // that found nothing, and the next one finds it.
             let is_left = receives && inner.has_news(slot, cache);
@@ -119,7 +132,7 @@ impl<P: Platform> End<P> {
             let result = inner.check(pairing).and(rest.map_or(Ok(()), Err));
             (after, result)
         });
-        self.after(&after);
+        self.after(after);
         result
     }
 }

@@ -72,29 +72,30 @@ impl<P: Platform> End<P> {
             if inner.live != pairing {
                 return Err(Slow::Nothing);
             }
-            let fence = inner.session.fence();
+            let fence = inner.fence();
             let (channel, blocks) = inner.channel(usize::from(slot)).ok_or(Slow::Nothing)?;
-            let mut found = None;
             // Past packets that are not wanted: no more than blocks.
             for _ in 0..channel.inbox.looks::<P>() {
                 let copied = channel.inbox.receive_into::<P>(blocks, out, &self.cache);
                 match copied.map_err(Slow::Violation)? {
                     Copied::Packet(len) => {
-                        found = Some(len as usize);
-                        break;
+                        let ring = channel.inbox.look_after(fence, &self.cache)
+                            && channel.tally.count_ring();
+                        // What was copied may be of the peer's next life, if there is one.
+                        return match inner.session.is_of_this_pairing(&self.cache) {
+                            true => Ok((Some(len as usize), ring)),
+                            false => Err(Slow::Nothing),
+                        };
                     }
                     Copied::Nothing => break,
                     Copied::Filtered => {}
                 }
             }
-            let ring = channel.inbox.flush(fence, &self.cache) && channel.tally.count_ring();
-            // What was copied may be of the peer's next life, if there is one.
-            let is_valid = match found {
-                Some(_) => inner.session.is_of_this_pairing(&self.cache),
-                None => inner.is_still_up(&self.cache),
-            };
-            match is_valid {
-                true => Ok((found, ring)),
+            let ring = P::USES.filters
+                && channel.inbox.flush(fence, &self.cache)
+                && channel.tally.count_ring();
+            match inner.is_still_up(&self.cache) {
+                true => Ok((None, ring)),
                 false => Err(Slow::Nothing),
             }
         });
@@ -118,15 +119,16 @@ impl<P: Platform> End<P> {
     ) -> Result<bool, Lost> {
         let found = self.locked(|inner| {
             if inner.live != pairing {
-                return Err(Slow::Look);
+                return None;
             }
-            let (channel, _) = inner.channel(usize::from(slot)).ok_or(Slow::Look)?;
-            match channel.inbox.has_news(count, &self.cache) {
-                false if !inner.is_still_up(&self.cache) => Err(Slow::Look),
-                found => Ok(found),
-            }
+            let (channel, _) = inner.channel(usize::from(slot))?;
+            let found = channel.inbox.has_news::<P>(count, &self.cache);
+            (found || inner.is_still_up(&self.cache)).then_some(found)
         });
-        found.or_else(|slow| self.slow(slot, pairing, slow).map(|()| false))
+        match found {
+            Some(found) => Ok(found),
+            None => self.slow(slot, pairing, Slow::Look).map(|()| false),
+        }
     }
 
     /// A received block for the answer; `None` where the channel has no replies.
@@ -151,7 +153,7 @@ impl<P: Platform> End<P> {
     ) {
         let ring = self.locked(|inner| {
             let is_live = inner.live == pairing;
-            let fence = inner.session.fence();
+            let fence = inner.fence();
             let Some((channel, blocks)) = inner.channel(usize::from(slot)) else {
                 return false;
             };
@@ -159,7 +161,7 @@ impl<P: Platform> End<P> {
                 return channel
                     .inbox
                     .release::<P>(blocks, block, reply, &self.cache)
-                    && channel.inbox.flush(fence, &self.cache)
+                    && channel.inbox.look_after(fence, &self.cache)
                     && channel.tally.count_ring();
             }
             // Of a trusted peer the marks stay until the views are gone.

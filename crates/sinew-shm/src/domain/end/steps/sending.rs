@@ -53,7 +53,7 @@ impl<P: Platform> End<P> {
             if inner.sendable != pairing {
                 return Err(Slow::Look);
             }
-            let fence = inner.session.fence();
+            let fence = inner.fence();
             let (channel, blocks) = inner.channel(usize::from(slot)).ok_or(Slow::Look)?;
             let outbox = &mut channel.outbox;
             let (sent, ring) = outbox.post::<P>(blocks, packet, reserve, fence, &self.cache)?;
@@ -85,7 +85,7 @@ impl<P: Platform> End<P> {
         let sent = self.locked(|inner| {
             // Of a peer that has ended only the rest is read.
             let is_live = inner.live == pairing && inner.rest.is_none();
-            let fence = inner.session.fence();
+            let fence = inner.fence();
             let (channel, blocks) = inner.channel(usize::from(slot)).ok_or(Slow::Look)?;
             if !is_live {
                 let cleared = channel.outbox.cancel::<P>(blocks, block, &self.cache);

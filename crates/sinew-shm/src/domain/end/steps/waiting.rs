@@ -22,7 +22,7 @@ impl<P: Platform> End<P> {
     ) -> Result<bool, Lost> {
         self.locked(|inner| {
             if let Some((channel, _)) = inner.channel(usize::from(slot)) {
-                channel.inbox.arm(count);
+                channel.inbox.arm::<P>(count);
             }
             self.settle(inner, usize::from(slot));
         });
@@ -36,24 +36,24 @@ impl<P: Platform> End<P> {
         pairing: u32,
         reserve: u16,
     ) -> Result<bool, Lost> {
-        // What the peer has not been shown it cannot give back.
-        self.flush(slot);
+        self.show_all(slot);
         let found = self.locked(|inner| {
             if inner.live != pairing {
-                return Err(Slow::Look);
+                return None;
             }
             if let Some((channel, _)) = inner.channel(usize::from(slot)) {
                 channel.outbox.arm();
             }
             self.settle(inner, usize::from(slot));
-            let (channel, _) = inner.channel(usize::from(slot)).ok_or(Slow::Look)?;
+            let (channel, _) = inner.channel(usize::from(slot))?;
             let outbox = &channel.outbox;
-            match outbox.room() > reserve || outbox.has_returns(&self.cache) {
-                false if !inner.is_still_up(&self.cache) => Err(Slow::Look),
-                found => Ok(found),
-            }
+            let found = outbox.room() > u32::from(reserve) || outbox.has_returns::<P>(&self.cache);
+            (found || inner.is_still_up(&self.cache)).then_some(found)
         });
-        found.or_else(|slow| self.slow(slot, pairing, slow).map(|()| false))
+        match found {
+            Some(found) => Ok(found),
+            None => self.slow(slot, pairing, Slow::Look).map(|()| false),
+        }
     }
 
     /// Makes the peer see what this side waits for, before this side looks a last time.
@@ -61,7 +61,7 @@ impl<P: Platform> End<P> {
         if let Some((channel, _)) = inner.channel(slot) {
             channel.inbox.clean_control(&self.cache);
         }
-        self.before_last_look(inner.session.fence().is_light());
+        self.before_last_look(inner.fence().is_light());
     }
 
     /// Takes out who waits on a channel for this and can go on, or everybody. For who is left the
@@ -78,12 +78,12 @@ impl<P: Platform> End<P> {
         if !P::USES.wakers || !(all || is_up) {
             return woken;
         }
-        let (has_barrier, cache) = (inner.session.fence().is_light(), &self.cache);
+        let (has_barrier, cache) = (inner.fence().is_light(), &self.cache);
         if let Some((channel, _)) = inner.channel(slot) {
-            if channel.wakers(waits, all, cache, &mut woken) {
-                channel.arm(waits, cache);
+            if channel.wakers::<P>(waits, all, cache, &mut woken) {
+                channel.arm::<P>(waits, cache);
                 self.before_last_look(has_barrier);
-                channel.wakers(waits, all, cache, &mut woken);
+                channel.wakers::<P>(waits, all, cache, &mut woken);
             }
         } else if P::USES.messages
             && let Some((channel, books)) = inner.messages(slot)
@@ -121,8 +121,7 @@ impl<P: Platform> End<P> {
             )
         };
         if !matches!(what, What::Packets(_)) {
-            // What the peer has not been shown it cannot give back.
-            self.flush(slot);
+            self.show_all(slot);
         }
         let mut mine = Some(waker.clone());
         let armed: Armed = self.locked(|inner| {
