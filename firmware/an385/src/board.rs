@@ -59,6 +59,7 @@ pub fn start_bell() {
 
 /// Rings the other side by one byte. Where one is still on its way out, that one rings: nobody has
 /// taken it yet.
+#[inline(never)]
 pub fn ring_bell() {
     if BELL.has_room() {
         BELL.send(1);

@@ -54,6 +54,7 @@ impl<const N: usize> Link<N> {
 
 /// Opens the board's side; `None` from the second call on.
 pub fn open<L: Lock, const WAKERS: bool, const N: usize>() -> Option<End<Board<L, WAKERS, N>>> {
+    let memory = memory(&Link::<N>::REGION)?;
     let parts = Parts {
         doorbell: Uart1,
         cache: Coherent,
@@ -61,7 +62,7 @@ pub fn open<L: Lock, const WAKERS: bool, const N: usize>() -> Option<End<Board<L
         slots: [const { Slot::EMPTY }; LINK.channels.len()],
         blocks: [Block::NEW; LINK.blocks()],
     };
-    End::open_planned(memory(&Link::<N>::REGION)?, parts, Options::default()).ok()
+    End::open_planned(memory, parts, Options::default()).ok()
 }
 
 /// Looks at the link. One that was stopped by what the peer wrote begins again: the next peer need not be like it.

@@ -12,8 +12,8 @@ use core::marker::PhantomData;
 use an385::count::{Meter, print};
 use an385::{board, lock::Masked};
 use sinew_shm::domain::{
-    Block, Channel, Coherent, Config, End, Memory, Options, Parts, Place, Platform, Pool, Receiver,
-    Role, Sender, Silent, Slot, Status, Uses,
+    Block, Channel, ChannelPlan, Coherent, Config, End, Memory, Options, Parts, Place, Plan,
+    Platform, Pool, Receiver, Role, Sender, Silent, Slot, Status, Uses,
 };
 use sinew_shm::{Line, Lock, Segment, Unshared};
 use static_cell::StaticCell;
@@ -33,23 +33,37 @@ const _: () = assert!(NONE.check().is_ok() && MUTUAL.check().is_ok());
 const FIRST: usize = Line::count(NONE.segment_len(Role::First));
 const SECOND: usize = Line::count(NONE.segment_len(Role::Second));
 
-struct Board<L>(PhantomData<L>);
+// Trust moves nothing.
+const FIRST_SIDE: [ChannelPlan; 1] = ChannelPlan::all(&NONE, Role::First);
+const SECOND_SIDE: [ChannelPlan; 1] = ChannelPlan::all(&NONE, Role::Second);
 
-impl<L: Lock> Platform for Board<L> {
+/// A case: what one side of it is compiled for.
+struct Board<L, const SECOND: bool, const TRUSTS: bool>(PhantomData<L>);
+
+impl<L: Lock, const SECOND: bool, const TRUSTS: bool> Platform for Board<L, SECOND, TRUSTS> {
     type Lock = L;
     type Doorbell = Silent;
     type Cache = Coherent;
     type Slots = [Slot; 1];
     type Blocks = [Block; NONE.blocks()];
+    const PLAN: Option<Plan<'static>> = {
+        let config = if TRUSTS { MUTUAL } else { NONE };
+        Some(match SECOND {
+            false => Plan::new(config, Role::First, &FIRST_SIDE),
+            true => Plan::new(config, Role::Second, &SECOND_SIDE),
+        })
+    };
     const USES: Uses = Uses::PACKETS;
 }
 
-fn open<L: Lock>(
-    config: Config<'static>,
-    role: Role,
+/// The side that sends, and the one that receives.
+type Near<L, const TRUSTS: bool> = End<Board<L, false, TRUSTS>>;
+type Far<L, const TRUSTS: bool> = End<Board<L, true, TRUSTS>>;
+
+fn open<L: Lock, const SECOND: bool, const TRUSTS: bool>(
     mine: Segment,
     peer: Segment,
-) -> Option<End<Board<L>>> {
+) -> Option<End<Board<L, SECOND, TRUSTS>>> {
     // SAFETY: both segments are statics of this image, which nothing else uses; each end has its
     // own one.
     let memory = unsafe { Memory::new(mine, peer, None) };
@@ -60,18 +74,16 @@ fn open<L: Lock>(
         slots: [Slot::EMPTY],
         blocks: [Block::NEW; NONE.blocks()],
     };
-    End::open(memory, config, role, parts, Options::default()).ok()
+    End::open_planned(memory, parts, Options::default()).ok()
 }
 
 /// Two ends that are up.
-#[allow(clippy::type_complexity)]
-fn pair<L: Lock>(
-    config: Config<'static>,
+fn pair<L: Lock, const TRUSTS: bool>(
     first: Segment,
     second: Segment,
-) -> Option<(End<Board<L>>, End<Board<L>>)> {
-    let near = open(config, Role::First, first, second)?;
-    let far = open(config, Role::Second, second, first)?;
+) -> Option<(Near<L, TRUSTS>, Far<L, TRUSTS>)> {
+    let near: Near<L, TRUSTS> = open(first, second)?;
+    let far: Far<L, TRUSTS> = open(second, first)?;
     near.look(0);
     far.look(0);
     (near.look(0) == Status::Up).then_some((near, far))
@@ -79,14 +91,13 @@ fn pair<L: Lock>(
 
 /// Messages of `BYTES` from one end to the other.
 #[inline(never)]
-fn messages<L: Lock>(
-    config: Config<'static>,
+fn messages<L: Lock, const TRUSTS: bool>(
     first: Segment,
     second: Segment,
     kind: &str,
-    (send, receive, words): (Send<L>, Receive<L>, u32),
+    (send, receive, words): (Send<L, TRUSTS>, Receive<L, TRUSTS>, u32),
 ) -> Option<()> {
-    let (near, far) = pair::<L>(config, first, second)?;
+    let (near, far) = pair::<L, TRUSTS>(first, second)?;
     let (tx, rx) = (Sender::new(&&near, 1)?, Receiver::new(&&far, 1)?);
     let (mut sending, mut receiving) = (Meter::new(), Meter::new());
     let mut sum = 0;
@@ -112,7 +123,7 @@ fn messages<L: Lock>(
 /// The two steps in the middle alone, and a look at nothing.
 #[inline(never)]
 fn steps(first: Segment, second: Segment) -> Option<()> {
-    let (near, far) = pair::<Unshared>(NONE, first, second)?;
+    let (near, far) = pair::<Unshared, false>(first, second)?;
     let (tx, rx) = (Sender::new(&&near, 1)?, Receiver::new(&&far, 1)?);
     let (mut enqueue, mut dequeue, mut empty) = (Meter::new(), Meter::new(), Meter::new());
     for _ in 0..TURNS {
@@ -142,8 +153,8 @@ fn steps(first: Segment, second: Segment) -> Option<()> {
 }
 
 type Message = [u8; BYTES];
-type Send<L> = fn(&Sender<&End<Board<L>>>, &Message) -> Option<()>;
-type Receive<L> = fn(&Receiver<&End<Board<L>>>) -> Option<u32>;
+type Send<L, const TRUSTS: bool> = fn(&Sender<&Near<L, TRUSTS>>, &Message) -> Option<()>;
+type Receive<L, const TRUSTS: bool> = fn(&Receiver<&Far<L, TRUSTS>>) -> Option<u32>;
 
 /// The number, four times.
 fn message(n: u32) -> Message {
@@ -156,13 +167,16 @@ fn message(n: u32) -> Message {
 
 /// Copied in, in one step.
 #[inline(never)]
-fn send<L: Lock>(tx: &Sender<&End<Board<L>>>, message: &Message) -> Option<()> {
+fn send<L: Lock, const TRUSTS: bool>(
+    tx: &Sender<&Near<L, TRUSTS>>,
+    message: &Message,
+) -> Option<()> {
     tx.send(message).ok()?.then_some(())
 }
 
 /// Copied out, in one step.
 #[inline(never)]
-fn receive<L: Lock>(rx: &Receiver<&End<Board<L>>>) -> Option<u32> {
+fn receive<L: Lock, const TRUSTS: bool>(rx: &Receiver<&Far<L, TRUSTS>>) -> Option<u32> {
     let mut bytes = [0; BYTES];
     let len = rx.receive_into(&mut bytes).ok()??;
     (len == BYTES).then_some(last_word(&bytes))
@@ -170,7 +184,10 @@ fn receive<L: Lock>(rx: &Receiver<&End<Board<L>>>) -> Option<u32> {
 
 /// Written in place.
 #[inline(never)]
-fn place<L: Lock>(tx: &Sender<&End<Board<L>>>, message: &Message) -> Option<()> {
+fn place<L: Lock, const TRUSTS: bool>(
+    tx: &Sender<&Near<L, TRUSTS>>,
+    message: &Message,
+) -> Option<()> {
     let mut place = tx.place(BYTES).ok()?;
     *place.first_chunk_mut()? = *message;
     place.send(BYTES).ok()?.then_some(())
@@ -178,7 +195,7 @@ fn place<L: Lock>(tx: &Sender<&End<Board<L>>>, message: &Message) -> Option<()> 
 
 /// Read where it lies where the peer is trusted, else copied out.
 #[inline(never)]
-fn packet<L: Lock>(rx: &Receiver<&End<Board<L>>>) -> Option<u32> {
+fn packet<L: Lock, const TRUSTS: bool>(rx: &Receiver<&Far<L, TRUSTS>>) -> Option<u32> {
     let packet = rx.receive().ok()??;
     if let Some(bytes) = packet.trusted() {
         let words = bytes.as_chunks().0;
@@ -200,10 +217,10 @@ fn run() -> Option<()> {
     let (first, second) = MEMORY.try_init(([Line::ZERO; FIRST], [Line::ZERO; SECOND]))?;
     let (first, second) = (Segment::from_lines(first), Segment::from_lines(second));
     // With the words of each message that the receiver sums.
-    messages::<Unshared>(NONE, first, second, "", (send, receive, 1))?;
-    messages::<Unshared>(NONE, first, second, "placed_", (place, packet, 1))?;
-    messages::<Unshared>(MUTUAL, first, second, "mutual_", (send, packet, 4))?;
-    messages::<Masked>(NONE, first, second, "masked_", (send, receive, 1))?;
+    messages::<Unshared, false>(first, second, "", (send, receive, 1))?;
+    messages::<Unshared, false>(first, second, "placed_", (place, packet, 1))?;
+    messages::<Unshared, true>(first, second, "mutual_", (send, packet, 4))?;
+    messages::<Masked, false>(first, second, "masked_", (send, receive, 1))?;
     steps(first, second)
 }
 
