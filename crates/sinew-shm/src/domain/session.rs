@@ -23,6 +23,8 @@ pub(super) mod state {
     pub const READY: u32 = 2;
     pub const DRAINING: u32 = 3;
     pub const FAULT: u32 = 4;
+    /// None of them: no side writes it.
+    pub const NONE: u32 = 5;
 }
 
 /// In the words of the features: this side has a barrier that reaches the peer's processor.
@@ -56,7 +58,7 @@ pub(super) struct Session {
     /// Light where both sides offer a barrier.
     fence: PublishFence,
     heartbeat: u32,
-    /// The peer's state when it was found up: ready or draining.
+    /// The peer's state when it was found up: ready or draining; none after it has ended.
     state: u32,
 }
 
@@ -195,7 +197,7 @@ impl Session {
 
     /// The peer has ended, whatever its words say: no more [`Session::is_still_up`] until a look finds it up.
     pub(super) fn ended(&mut self) {
-        self.state = state::FAULT;
+        self.state = state::NONE;
     }
 
     /// Whether the session words are still those of the last look; cheap enough for every poll.

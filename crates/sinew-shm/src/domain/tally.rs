@@ -39,6 +39,7 @@ impl Tally {
 
     /// Counts a ring of the doorbell: `true`.
     #[cold]
+    #[cfg_attr(target_pointer_width = "32", inline(never))] // there code is scarcer than time
     pub(super) fn count_ring(&mut self) -> bool {
         self.rung = self.rung.wrapping_add(1);
         self.line.at(statistics::RUNG).set(self.rung);

@@ -27,6 +27,7 @@ const ENTRY: usize = 32;
 
 pub const DOWN: u32 = 0;
 pub const READY: u32 = 2;
+pub const FAULTY: u32 = 4;
 
 /// In the control line of a channel.
 pub const WAKE_PACKETS: usize = 0;

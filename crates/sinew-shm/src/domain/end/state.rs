@@ -14,6 +14,7 @@ use super::super::{Lost, Violation};
 use super::channel::{ChannelEnd, Room, Slot};
 use super::opening::{Options, Status};
 use super::platform::Platform;
+use super::steps::Slow;
 use crate::word::{CLEAR_FENCE, JUDGE_FENCE, PublishFence, full_fence};
 
 /// What every call looks at comes first: there instructions reach it that are short, and few lines of a
@@ -317,12 +318,6 @@ impl<P: Platform> Inner<P> {
         After::WAKE
     }
 
-    /// Whether packets or messages wait on a channel.
-    pub(super) fn has_news(&mut self, slot: u16, cache: &P::Cache) -> bool {
-        let slot = self.slots.as_mut().get(usize::from(slot));
-        slot.is_some_and(|slot| slot.with_news::<P>(cache).is_some())
-    }
-
     /// Whether a channel has packets that nobody has received or that are being read, or answers.
     fn has_rest(&mut self, cache: &P::Cache) -> bool {
         (0..self.slots.as_mut().len()).any(|slot| {
@@ -345,10 +340,20 @@ impl<P: Platform> Inner<P> {
     }
 
     /// Whether the peer is still there, as far as its session words tell.
-    #[cfg_attr(not(target_pointer_width = "32"), inline(always))]
-    #[cfg_attr(target_pointer_width = "32", inline(never))] // there code is scarcer than time
+    #[inline(always)]
     pub(super) fn is_still_up(&self, cache: &P::Cache) -> bool {
         self.session.is_still_up(cache)
+    }
+
+    /// What to do where nothing was found: look again later, if the peer is still there.
+    #[cfg_attr(not(target_pointer_width = "32"), inline(always))]
+    #[cfg_attr(target_pointer_width = "32", inline(never))] // there code is scarcer than time
+    pub(super) fn nothing(&self, cache: &P::Cache) -> Result<(), Slow> {
+        match self.is_still_up(cache) {
+            true => Ok(()),
+            false if self.rest.is_none() => Err(Slow::Nothing),
+            false => Err(Slow::Look),
+        }
     }
 
     /// Whether nobody needs to wait in a pairing any more: it is over, or the peer is about to end it.
@@ -488,7 +493,7 @@ impl<P: Platform> Inner<P> {
             return After::NOTHING;
         }
         self.down(Lost::Fault);
-        self.set(Status::Fault(violation));
+        self.status = Status::Fault(violation);
         let code = violation as u32 | u32::from(id) << 16;
         self.session.fault(code, cache);
         After::BOTH
@@ -542,7 +547,7 @@ impl<P: Platform> Inner<P> {
             self.flush_packets(slot as u16, cache);
         }
         self.down(Lost::Closed);
-        self.set(Status::Closed);
+        self.status = Status::Closed;
         self.session.set_state(state::DOWN, cache);
         After::BOTH
     }
@@ -560,12 +565,9 @@ impl<P: Platform> Inner<P> {
     /// Whether the peer is to be rung for what went back on a channel.
     pub(super) fn flush_returns(&mut self, slot: u16, cache: &P::Cache) -> bool {
         let fence = self.fence();
-        let is_up = self.status == Status::Up;
-        match self.channel(usize::from(slot)) {
-            Some((channel, _)) if is_up => {
-                channel.inbox.flush(fence, cache) && channel.tally.count_ring()
-            }
-            _ => false,
-        }
+        let Some((channel, _)) = self.channel(usize::from(slot)) else {
+            return false;
+        };
+        channel.inbox.flush(fence, cache) && channel.tally.count_ring()
     }
 }

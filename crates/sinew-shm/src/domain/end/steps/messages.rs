@@ -69,12 +69,11 @@ impl<P: Platform> End<P> {
                 return Err(Slow::Nothing);
             }
             let fence = inner.fence();
-            let (channel, books) = inner.messages(usize::from(slot)).ok_or(Slow::Nothing)?;
+            let (channel, books) = inner.messages(usize::from(slot)).ok_or(Slow::Look)?;
             let asked = channel.receive(books, fence, &self.cache);
             match asked.map_err(Slow::Violation)? {
                 Some((asked, ring)) => Ok((Some(asked), ring && channel.tally.count_ring())),
-                None if inner.is_still_up(&self.cache) => Ok((None, false)),
-                None => Err(Slow::Nothing),
+                None => inner.nothing(&self.cache).map(|()| (None, false)),
             }
         });
         match received {
@@ -143,7 +142,7 @@ impl<P: Platform> End<P> {
             let answered = channel.calling.take(books, token, &self.cache);
             let waits = P::USES.wakers && channel.is_room_awaited();
             match answered.map_err(Slow::Violation)? {
-                None if !inner.is_still_up(&self.cache) => Err(Slow::Look),
+                None => inner.nothing(&self.cache).map(|()| (None, waits)),
                 answered => Ok((answered, waits)),
             }
         });
@@ -188,7 +187,7 @@ impl<P: Platform> End<P> {
             let (channel, books) = inner.messages(usize::from(slot)).ok_or(Slow::Look)?;
             let answered = channel.take_memory(books, call, &self.cache);
             match answered.map_err(Slow::Violation)? {
-                None if !inner.is_still_up(&self.cache) => Err(Slow::Look),
+                None => inner.nothing(&self.cache).map(|()| None),
                 answered => Ok(answered),
             }
         });

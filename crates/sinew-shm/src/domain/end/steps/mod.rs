@@ -18,7 +18,8 @@ mod waiting;
 pub(super) enum Slow {
     /// Nothing is there: look whether the peer is.
     Look,
-    /// The same, of who receives.
+    /// The same, before this side knew that the peer has ended: what came after the look that found nothing
+    /// is there at the next one.
     Nothing,
     TooLarge,
     Violation(Violation),
@@ -114,21 +115,17 @@ impl<P: Platform> End<P> {
     #[cold]
     fn slow(&self, slot: u16, pairing: u32, slow: Slow) -> Result<(), Lost> {
         let cache = &self.cache;
-        let receives = matches!(slow, Slow::Nothing);
+        let looked = !matches!(slow, Slow::Nothing);
         let (after, result) = self.locked(|inner| {
             let violation = match slow {
                 Slow::Violation(violation) => Some(violation),
                 Slow::Look | Slow::Nothing | Slow::TooLarge => None,
             };
             let mut after = inner.judge((slot, pairing), violation, self.is_trusted, cache);
-            if violation.is_some() {
-                // A packet that is too long went back.
-                after.add(After::ring_if(inner.flush_returns(slot, cache)));
-            }
-            // What is left of an ended peer may be on another channel. On this one it came after the look
-            // that found nothing, and the next one finds it.
-            let is_left = receives && inner.has_news(slot, cache);
-            let rest = inner.rest.filter(|_| !is_left);
+            // A packet that is too long went back.
+            after.add(After::ring_if(inner.flush_returns(slot, cache)));
+            // What is left of an ended peer is on another channel, or has come after the last look.
+            let rest = inner.rest.filter(|_| looked);
             let result = inner.check(pairing).and(rest.map_or(Ok(()), Err));
             (after, result)
         });

@@ -34,10 +34,7 @@ impl<P: Platform> End<P> {
                     Received::Filtered => was_filtered = true,
                 }
             }
-            match inner.is_still_up(&self.cache) {
-                true => Ok((None, was_filtered)),
-                false => Err(Slow::Nothing),
-            }
+            inner.nothing(&self.cache).map(|()| (None, was_filtered))
         });
         match received {
             Ok((found, was_filtered)) => {
@@ -94,10 +91,7 @@ impl<P: Platform> End<P> {
             let ring = P::USES.filters
                 && channel.inbox.flush(fence, &self.cache)
                 && channel.tally.count_ring();
-            match inner.is_still_up(&self.cache) {
-                true => Ok((None, ring)),
-                false => Err(Slow::Nothing),
-            }
+            inner.nothing(&self.cache).map(|()| (None, ring))
         });
         match received {
             Ok((found, ring)) => {
@@ -119,16 +113,15 @@ impl<P: Platform> End<P> {
     ) -> Result<bool, Lost> {
         let found = self.locked(|inner| {
             if inner.live != pairing {
-                return None;
+                return Err(Slow::Nothing);
             }
-            let (channel, _) = inner.channel(usize::from(slot))?;
-            let found = channel.inbox.has_news::<P>(count, &self.cache);
-            (found || inner.is_still_up(&self.cache)).then_some(found)
+            let (channel, _) = inner.channel(usize::from(slot)).ok_or(Slow::Nothing)?;
+            match channel.inbox.has_news::<P>(count, &self.cache) {
+                true => Ok(true),
+                false => inner.nothing(&self.cache).map(|()| false),
+            }
         });
-        match found {
-            Some(found) => Ok(found),
-            None => self.slow(slot, pairing, Slow::Look).map(|()| false),
-        }
+        found.or_else(|slow| self.slow(slot, pairing, slow).map(|()| false))
     }
 
     /// A received block for the answer; `None` where the channel has no replies.

@@ -150,7 +150,7 @@ impl<P: Platform> End<P> {
             let (channel, blocks) = inner.channel(usize::from(slot)).ok_or(Slow::Look)?;
             let answer = channel.outbox.take_answer::<P>(blocks, &self.cache);
             match answer.map_err(Slow::Violation)? {
-                None if !inner.is_still_up(&self.cache) => Err(Slow::Look),
+                None => inner.nothing(&self.cache).map(|()| None),
                 answer => Ok(answer),
             }
         });

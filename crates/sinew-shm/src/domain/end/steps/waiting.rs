@@ -39,21 +39,20 @@ impl<P: Platform> End<P> {
         self.show_all(slot);
         let found = self.locked(|inner| {
             if inner.live != pairing {
-                return None;
+                return Err(Slow::Look);
             }
             if let Some((channel, _)) = inner.channel(usize::from(slot)) {
                 channel.outbox.arm();
             }
             self.settle(inner, usize::from(slot));
-            let (channel, _) = inner.channel(usize::from(slot))?;
+            let (channel, _) = inner.channel(usize::from(slot)).ok_or(Slow::Look)?;
             let outbox = &channel.outbox;
-            let found = outbox.room() > u32::from(reserve) || outbox.has_returns::<P>(&self.cache);
-            (found || inner.is_still_up(&self.cache)).then_some(found)
+            match outbox.room() > u32::from(reserve) || outbox.has_returns::<P>(&self.cache) {
+                true => Ok(true),
+                false => inner.nothing(&self.cache).map(|()| false),
+            }
         });
-        match found {
-            Some(found) => Ok(found),
-            None => self.slow(slot, pairing, Slow::Look).map(|()| false),
-        }
+        found.or_else(|slow| self.slow(slot, pairing, slow).map(|()| false))
     }
 
     /// Makes the peer see what this side waits for, before this side looks a last time.
