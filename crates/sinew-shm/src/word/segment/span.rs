@@ -9,6 +9,11 @@ use core::sync::atomic::AtomicUsize;
 use super::super::AtomicU32;
 use super::super::Ordering;
 
+/// Whether words that are not known to be aligned are read and written byte by byte: too much code to have
+/// it four times over.
+#[cfg(not(loom))]
+const BY_BYTES: bool = cfg!(target_arch = "riscv32");
+
 /// The bytes of a block: an address and a length.
 ///
 /// Whoever may change them meanwhile, they can be copied out and read word by word, each once; a
@@ -82,14 +87,16 @@ impl Span {
             }
         };
         let (words, last) = out.as_chunks_mut::<4>();
-        if cfg!(target_arch = "riscv32") && words.as_ptr().cast::<usize>().is_aligned() {
-            // What is not known to be aligned is written there byte by byte.
+        if BY_BYTES && words.as_ptr().cast::<usize>().is_aligned() {
             for to in words {
                 // SAFETY: `to` has the bytes of a word, and is aligned as the first one is.
                 unsafe { to.as_mut_ptr().cast::<usize>().write(next()) };
             }
         } else {
-            let (groups, words) = words.as_chunks_mut::<4>();
+            let (groups, words) = match BY_BYTES {
+                true => (&mut [][..], words),
+                false => words.as_chunks_mut::<4>(),
+            };
             for group in groups {
                 *group = [next(), next(), next(), next()].map(usize::to_ne_bytes);
             }
@@ -302,7 +309,10 @@ impl Span {
         };
         let (words, last) = from.get(..len).unwrap_or_default().as_chunks::<WIDTH>();
         // Four at a time, which a compiler that saves space leaves one by one.
-        let (groups, words) = words.as_chunks::<4>();
+        let (groups, words) = match BY_BYTES {
+            true => (&[][..], words),
+            false => words.as_chunks::<4>(),
+        };
         for [a, b, c, d] in groups {
             put(usize::from_ne_bytes(*a));
             put(usize::from_ne_bytes(*b));
