@@ -38,7 +38,6 @@ pub mod agreed;
 #[allow(unsafe_code)]
 pub mod board;
 pub mod count;
-pub mod line;
 #[allow(unsafe_code)]
 pub mod lock;
 pub mod rpc;

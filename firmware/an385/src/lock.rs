@@ -2,7 +2,7 @@
 
 use core::arch::asm;
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicBool, Ordering, compiler_fence};
+use core::sync::atomic::{Ordering, compiler_fence};
 
 use sinew_shm::Lock;
 
@@ -73,39 +73,4 @@ pub fn sleep_unless(busy: impl FnOnce() -> bool) {
             sinew_rt::sleep();
         }
     });
-}
-
-/// Something in a static that one user has at a time: whoever comes meanwhile is sent away.
-pub struct Exclusive<T> {
-    is_used: AtomicBool,
-    value: UnsafeCell<T>,
-}
-
-// SAFETY: `with` gives the value to one user at a time. There is one core, and no threads: whoever interrupts
-// `with` between its look and its mark has left before it goes on.
-unsafe impl<T: Send> Sync for Exclusive<T> {}
-
-impl<T> Exclusive<T> {
-    /// Not in use.
-    pub const fn new(value: T) -> Self {
-        Exclusive {
-            is_used: AtomicBool::new(false),
-            value: UnsafeCell::new(value),
-        }
-    }
-
-    /// Uses it; `None` where it is in use.
-    #[inline(always)]
-    pub fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
-        if self.is_used.load(Ordering::Relaxed) {
-            return None;
-        }
-        self.is_used.store(true, Ordering::Relaxed);
-        compiler_fence(Ordering::SeqCst);
-        // SAFETY: nobody else has it, as the mark says.
-        let result = f(unsafe { &mut *self.value.get() });
-        compiler_fence(Ordering::SeqCst);
-        self.is_used.store(false, Ordering::Relaxed);
-        Some(result)
-    }
 }

@@ -1,7 +1,7 @@
-//! What the images `rpc_server` and `rpc_client` do, for packets of any size: they differ in nothing else.
+//! What the images `rpc_server`, `rpc_server_128` and `rpc_client` are made of, for packets of any size.
 //!
-//! `demo.Cache`, a service of two methods, is served over a [`Line`]; a client on the same line calls that of
-//! the other side. The engines are statics, as the buffers of the line are.
+//! `demo.Cache`, a service of two methods, is served over UART0; a client on the same line calls that of the other
+//! side. All memory is one static, apart from the slots that calls share with tasks.
 
 use core::time::Duration;
 
@@ -10,10 +10,12 @@ use sinew::rpc::{Channels, Client, Decode, Method, Received, Server, Service, Sl
 use sinew::time::Instant;
 use sinew_demo::cache::method::GetValue;
 use sinew_demo::{CacheService, GetValueRequest, GetValueResponse, cache};
-use static_cell::ConstStaticCell;
+use sinew_drive::bytes::Bare;
+use sinew_drive::frames::Direct;
+use sinew_drive::{Line, Serving};
+use static_cell::StaticCell;
 
-use crate::board;
-use crate::line::Line;
+use crate::board::{self, UART, Uart0};
 
 /// Longer than an answer takes.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -22,52 +24,114 @@ const PATIENCE: Duration = Duration::from_millis(500);
 const CALLS: usize = 1;
 
 static SLOTS: [Slot; CALLS] = [const { Slot::new() }; CALLS];
-static SERVER: ConstStaticCell<Server<CALLS>> = ConstStaticCell::new(Server::new(&SLOTS));
-static CLIENT: ConstStaticCell<Client<1>> = ConstStaticCell::new(Client::new(1, 1));
 
-/// The way back by a line: a constant, so that the compiler sees through it.
-pub const fn via<const N: usize>(line: &'static Line<N>) -> Via {
-    Via {
-        link: 0,
-        channels: Channels::Any,
-        port: Some(line),
-        bulk: None,
-    }
+/// An image that is a [`Role`] with its memory: `role!(Serves<512>);`.
+#[macro_export]
+macro_rules! role {
+    ($role:ident<$size:literal>) => {
+        #[unsafe(no_mangle)]
+        extern "C" fn main() -> ! {
+            static MEMORY: $crate::rpc::Memory<$crate::rpc::$role<$size>> =
+                $crate::rpc::Memory::new();
+            $crate::rpc::play(&MEMORY);
+            sinew_rt::exit(3)
+        }
+    };
 }
 
-/// Serves for ever; `None` where it is called twice.
+/// What an image does.
+pub trait Role {
+    /// At its start.
+    fn new() -> Self;
+    /// One turn of its loop; whether there was anything to do.
+    fn turn(&mut self, now: Instant) -> bool;
+}
+
+/// Where a [`Role`] lives.
+pub type Memory<R> = StaticCell<R>;
+
+/// Plays a role for ever; returns where it is called twice.
 #[inline(always)]
-pub fn serve<const N: usize>(line: &'static Line<N>, via: &Via) -> Option<()> {
-    let server = SERVER.try_take()?;
-    let mut services = cache::Serve(CacheService::new());
+pub fn play<R: Role>(memory: &'static Memory<R>) {
+    let Some(role) = memory.try_init_with(R::new) else {
+        return;
+    };
     board::start();
     let mut clock = board::Clock::start();
     loop {
         board::acknowledge();
-        let now = Instant::from_micros(clock.micros());
-        let busy = line.turn(|packet, place| match packet {
-            Some(packet) => server.handle(packet, via, place, &mut services, now),
-            None => server.poll(via, place, &mut services, now).unwrap_or(0),
-        });
-        if !services.poll(now) && !busy {
+        if !role.turn(Instant::from_micros(clock.micros())) {
             sinew_rt::sleep();
         }
     }
 }
 
-/// Serves, and calls in between: asks the other side for its value, again and again, and keeps it as its own.
-#[inline(always)]
-pub fn serve_and_call<const N: usize>(line: &'static Line<N>, via: &Via) -> Option<()> {
-    let (server, client) = (SERVER.try_take()?, CLIENT.try_take()?);
-    let mut services = cache::Serve(CacheService::new());
-    board::start();
-    let mut clock = board::Clock::start();
-    loop {
-        board::acknowledge();
-        let now = Instant::from_micros(clock.micros());
+type Uart<const N: usize> = Line<'static, Uart0, N>;
+type Services = cache::Serve<CacheService>;
+
+/// [`UART`] at the start of the stream.
+const fn line<const N: usize>() -> Uart<N> {
+    Line::new(UART, via::<N>())
+}
+
+/// The way back for what is answered later.
+const fn via<const N: usize>() -> &'static Via {
+    const {
+        &Via {
+            link: 0,
+            channels: Channels::Any,
+            port: Some(&Direct::<_, N>(Bare(UART))),
+            bulk: None,
+        }
+    }
+}
+
+/// Serves `demo.Cache`.
+pub type Serves<const N: usize> = Serving<Uart<N>, Services, CALLS>;
+
+impl<const N: usize> Role for Serves<N> {
+    #[inline(always)]
+    fn new() -> Self {
+        Serving::new(&SLOTS, cache::Serve(CacheService::new()), line())
+    }
+
+    #[inline(always)]
+    fn turn(&mut self, now: Instant) -> bool {
+        Serving::turn(self, now)
+    }
+}
+
+/// Serves it, and calls in between: asks the other side for its value, again and again, and keeps it as its own.
+pub struct ServesAndCalls<const N: usize> {
+    line: Uart<N>,
+    server: Server<CALLS>,
+    client: Client<1>,
+    services: Services,
+}
+
+impl<const N: usize> Role for ServesAndCalls<N> {
+    #[inline(always)]
+    fn new() -> Self {
+        ServesAndCalls {
+            line: line(),
+            server: Server::new(&SLOTS),
+            client: Client::new(1, 1),
+            services: cache::Serve(CacheService::new()),
+        }
+    }
+
+    #[inline(always)]
+    fn turn(&mut self, now: Instant) -> bool {
+        let ServesAndCalls {
+            line,
+            server,
+            client,
+            services,
+        } = self;
+        let via = via::<N>();
         let busy = line.turn(|packet, place| match packet.map(Packet::decode) {
             Some(Ok(packet)) if packet.packet_type.is_for_server() => {
-                server.handle_packet(&packet, via, place, &mut services, now)
+                server.handle_packet(&packet, via, place, services, now)
             }
             Some(Ok(packet)) => {
                 let (len, event) = client.handle_packet(&packet, place, now);
@@ -83,7 +147,7 @@ pub fn serve_and_call<const N: usize>(line: &'static Line<N>, via: &Via) -> Opti
                 server.refuse(error);
                 0
             }
-            None => match server.poll(via, place, &mut services, now) {
+            None => match server.poll(via, place, services, now) {
                 Ok(len @ 1..) => len,
                 // An answer that does not come: the other side may come later, or a packet be lost.
                 _ => match client.expire(place, now) {
@@ -97,8 +161,6 @@ pub fn serve_and_call<const N: usize>(line: &'static Line<N>, via: &Via) -> Opti
                 },
             },
         });
-        if !services.poll(now) && !busy {
-            sinew_rt::sleep();
-        }
+        services.poll(now) || busy
     }
 }

@@ -81,6 +81,28 @@ impl<const SIZE: usize> Arrived<SIZE> {
     }
 }
 
+/// A device as it is: what arrives while nobody reads stays in the device, as far as it keeps it.
+#[derive(Clone, Copy, Debug)]
+pub struct Bare<D>(pub D);
+
+impl<D: Device + Copy> Bytes for Bare<D> {
+    fn receive(&self) -> Option<u8> {
+        self.0.receive()
+    }
+
+    fn send(&self, byte: u8) {
+        while !self.0.has_room() {}
+        self.0.send(byte);
+    }
+
+    fn arm(&self, waker: &Waker) {
+        waker.wake_by_ref();
+    }
+
+    /// The loop looks at every turn.
+    fn ring(&self) {}
+}
+
 /// A device that is looked at by the loop, also while the loop sends. `SIZE` is a power of two.
 ///
 /// One context: no interrupt handler uses it.

@@ -25,13 +25,52 @@ fn put(bytes: impl Bytes, byte: u8) {
     bytes.send(byte);
 }
 
+/// A packet of at most `N` bytes, while it arrives and until it is read.
+pub(crate) struct Arriving<const N: usize> {
+    decoder: Decoder,
+    /// Of the packet in the place; 0 where there is none, as no frame is empty.
+    len: usize,
+    place: [u8; N],
+}
+
+impl<const N: usize> Arriving<N> {
+    /// At the start of the stream.
+    pub(crate) const fn new() -> Self {
+        Arriving {
+            decoder: Decoder::new(RPC_ADDRESS),
+            len: 0,
+            place: [0; N],
+        }
+    }
+
+    /// Takes the byte that `receive` gives; `false` where it gives none, or is not asked because a packet waits.
+    pub(crate) fn take(&mut self, receive: impl FnOnce() -> Option<u8>) -> bool {
+        if self.len > 0 {
+            return false;
+        }
+        let byte = receive();
+        let packet = self.decoder.decode(&mut self.place, &mut byte.as_slice());
+        self.len = packet.map_or(0, <[u8]>::len);
+        byte.is_some()
+    }
+
+    /// The packet that waits, until [`Arriving::release`].
+    pub(crate) fn packet(&self) -> Option<&[u8]> {
+        match self.len {
+            0 => None,
+            len => self.place.get(..len),
+        }
+    }
+
+    pub(crate) fn release(&mut self) {
+        self.len = 0;
+    }
+}
+
 /// The receiving half, for packets of at most `N` bytes.
 pub struct Receiver<B, const N: usize> {
     bytes: B,
-    decoder: Decoder,
-    place: [u8; N],
-    /// Of the packet in the place; 0 where there is none, as no frame is empty.
-    len: usize,
+    arriving: Arriving<N>,
 }
 
 impl<B: Bytes, const N: usize> Receiver<B, N> {
@@ -39,23 +78,14 @@ impl<B: Bytes, const N: usize> Receiver<B, N> {
     pub const fn new(bytes: B) -> Self {
         Receiver {
             bytes,
-            decoder: Decoder::new(RPC_ADDRESS),
-            place: [0; N],
-            len: 0,
+            arriving: Arriving::new(),
         }
     }
 
     /// The oldest packet, the same one until [`Rx::release`], if the bytes that have arrived complete one.
     pub fn packet(&mut self) -> Option<&[u8]> {
-        if self.len == 0 {
-            self.len = loop {
-                let byte = [self.bytes.receive()?];
-                if let Some(packet) = self.decoder.decode(&mut self.place, &mut &byte[..]) {
-                    break packet.len();
-                }
-            };
-        }
-        self.place.get(..self.len)
+        while self.arriving.take(|| self.bytes.receive()) {}
+        self.arriving.packet()
     }
 }
 
@@ -65,13 +95,13 @@ impl<B: Bytes, const N: usize> Rx for Receiver<B, N> {
     }
 
     fn release(&mut self) {
-        self.len = 0;
+        self.arriving.release();
     }
 
     fn arm(&mut self, waker: &Waker) {
-        match self.len {
-            0 => self.bytes.arm(waker),
-            _ => waker.wake_by_ref(),
+        match self.arriving.packet() {
+            None => self.bytes.arm(waker),
+            Some(_) => waker.wake_by_ref(),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! * [`bytes`]: what arrives on a UART is kept until it is read, by a loop that polls or by an interrupt
 //!   handler.
 //! * [`frames`]: the seam's halves over such bytes, a packet a frame of HDLC.
+//! * [`line`]: frames both ways with no buffer for bytes: the plainest link over a UART.
 //! * [`domain`]: what a link over shared memory needs beyond the halves of `sinew`.
 //! * [`serving`]: the work of one turn, packets in and answers out, over any links; and [`run`], the driver of an
 //!   image without tasks.
@@ -19,9 +20,11 @@ pub mod bytes;
 pub mod calling;
 pub mod domain;
 pub mod frames;
+pub mod line;
 pub mod relay;
 pub mod serving;
 #[cfg(feature = "embassy")]
 pub mod tasks;
 
+pub use line::Line;
 pub use serving::{Link, Links, Renew, Serving, run};

@@ -76,15 +76,28 @@ impl<'v, T: Tx + Renew, R: Rx + Renew> Link<'v, T, R> {
             Err(_) => None,
         };
         let received = packet.is_some();
-        let len = match packet {
-            Some(packet) => server.handle(packet, self.via, place, services, now),
-            None => server.poll(self.via, place, services, now).unwrap_or(0),
-        };
+        let len = answer(server, packet, self.via, place, services, now);
         self.rx.release();
         // Whatever keeps the answer back, a link that is lost is found at the next step.
         let _ = self.tx.commit(len);
         self.tx.flush();
         Ok(received || len > 0 || was_full)
+    }
+}
+
+/// One step of the engine: with the packet that has arrived, or without one with what is due. The length of what it
+/// has to say.
+pub(crate) fn answer<S: Service, const CALLS: usize>(
+    server: &mut Server<CALLS>,
+    packet: Option<&[u8]>,
+    via: &Via,
+    place: &mut [u8],
+    services: &mut S,
+    now: Instant,
+) -> usize {
+    match packet {
+        Some(packet) => server.handle(packet, via, place, services, now),
+        None => server.poll(via, place, services, now).unwrap_or(0),
     }
 }
 
@@ -164,8 +177,8 @@ impl<A: Links, B: Links> Links for (A, B) {
 #[repr(C)] // the links first: what is used most is near the start, where Thumb reaches it in two bytes
 pub struct Serving<L, S, const CALLS: usize> {
     links: L,
-    server: Server<CALLS>,
     services: S,
+    server: Server<CALLS>,
 }
 
 impl<L: Links, S: Service, const CALLS: usize> Serving<L, S, CALLS> {
@@ -173,8 +186,8 @@ impl<L: Links, S: Service, const CALLS: usize> Serving<L, S, CALLS> {
     pub const fn new(slots: &'static [Slot; CALLS], services: S, links: L) -> Self {
         Serving {
             links,
-            server: Server::new(slots),
             services,
+            server: Server::new(slots),
         }
     }
 

@@ -1,12 +1,14 @@
-//! Bytes and frames over a device that this test plays.
+//! Bytes, frames and a line over a device that this test plays.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Wake, Waker};
 
-use sinew::frame::hdlc::{RPC_ADDRESS, put_frame};
+use sinew::frame::hdlc::{Decoder, RPC_ADDRESS, put_frame};
 use sinew::link::{Rx, Tx};
+use sinew::rpc::{Channels, Via};
+use sinew_drive::Line;
 use sinew_drive::bytes::{Bytes, Device, Interrupted, Polled};
 use sinew_drive::frames::{Receiver, Sender};
 use sinew_shm::StdLock;
@@ -133,4 +135,50 @@ fn bytes_without_room_are_lost_counted_and_cost_their_frame_alone() {
     line.arrived();
     assert_eq!(rx.peek(), Ok(Some(&b"next"[..])));
     assert_eq!((&line).receive(), None);
+}
+
+static VIA: Via = Via {
+    link: 0,
+    channels: Channels::Any,
+    port: None,
+    bulk: None,
+};
+
+/// Says what has arrived, as it is.
+fn echo(packet: Option<&[u8]>, place: &mut [u8]) -> usize {
+    let packet = packet.unwrap_or_default();
+    place[..packet.len()].copy_from_slice(packet);
+    packet.len()
+}
+
+#[test]
+fn line_decodes_what_arrives_while_it_sends_and_leaves_the_packet_behind_it_in_the_device() {
+    let uart = Uart::default();
+    let mut line = Line::<_, 64>::new(uart.clone(), &VIA);
+    uart.arrives(b"first");
+    let first = uart.wires().arriving.len();
+    uart.arrives(b"second");
+    uart.arrives(b"third");
+    let arriving = uart.wires().arriving.len();
+    assert!(line.turn(|packet, place| {
+        assert_eq!(packet, Some(&b"first"[..]));
+        assert_eq!(uart.wires().arriving.len(), arriving - first);
+        place[..16].fill(b'.');
+        16
+    }));
+    assert_eq!(
+        uart.wires().arriving.len(),
+        b"third".len() + 8,
+        "second is decoded, and third waits for it"
+    );
+    assert!(line.turn(echo));
+    assert!(line.turn(echo));
+    assert!(!line.turn(echo), "nothing more");
+
+    let sent = uart.wires().sent.clone();
+    let mut frames = &sent[..];
+    let (mut decoder, mut place) = (Decoder::new(RPC_ADDRESS), [0; 64]);
+    for packet in [&b"................"[..], b"second", b"third"] {
+        assert_eq!(decoder.decode(&mut place, &mut frames), Some(packet));
+    }
 }

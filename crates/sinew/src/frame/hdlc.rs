@@ -137,6 +137,7 @@ pub fn encode(address: u64, packet: &[u8], out: &mut [u8]) -> Option<usize> {
 /// put_frame(RPC_ADDRESS, b"ping", &mut |byte| sent.push(byte));
 /// assert_eq!(sent.len(), 12);
 /// ```
+#[cfg_attr(not(target_pointer_width = "64"), inline(never))] // one copy where flash is short
 pub fn put_frame(address: u64, packet: &[u8], put: &mut dyn FnMut(u8)) {
     let mut crc = Crc32::new();
     put(FLAG);
