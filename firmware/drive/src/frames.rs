@@ -157,6 +157,7 @@ impl<B: Bytes + Sync, const N: usize> Port for Direct<B, N> {
         N
     }
 
+    #[inline(never)] // its place is on the stack only while it sends
     fn send(&self, min: usize, fill: &mut dyn FnMut(&mut [u8]) -> usize) -> Result<(), SendError> {
         let mut place = [0; N];
         if min > N {
