@@ -8,6 +8,7 @@
 //! | `shared` | a domain link to a Linux process, with doorbells by UART1 |
 //! | `rpc_server` | a service with two methods, with all memory in statics |
 //! | `rpc_server_128` | the same with small buffers |
+//! | `rpc_server_call` | the same with a slot for a call that outlives its step |
 //! | `rpc_client` | the same, and a client on the same link |
 //! | `embassy` | both links at once, under embassy: handlers, a task that serves, and tasks that answer |
 //! | `zenoh_pub` | a node of Zenoh over the UART that publishes, and nothing else |

@@ -1,12 +1,13 @@
-//! What the images `rpc_server`, `rpc_server_128` and `rpc_client` are made of, for packets of any size.
+//! What the images `rpc_*` are made of, for packets of any size.
 //!
 //! `demo.Cache`, a service of two methods, is served over UART0; a client on the same line calls that of the other
 //! side. All memory is one static, apart from the slots that calls share with tasks.
 
 use core::time::Duration;
 
+pub use sinew::rpc::Slot;
 use sinew::rpc::packet::Packet;
-use sinew::rpc::{Channels, Client, Decode, Method, Received, Server, Service, Slot, Status, Via};
+use sinew::rpc::{Channels, Client, Decode, Method, Received, Server, Service, Status, Via};
 use sinew::time::Instant;
 use sinew_demo::cache::method::GetValue;
 use sinew_demo::{CacheService, GetValueRequest, GetValueResponse, cache};
@@ -20,29 +21,31 @@ use crate::board::{self, UART, Uart0};
 /// Longer than an answer takes.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Calls that outlive their receive step, at a time: streams, and what is answered later.
-const CALLS: usize = 1;
-
-static SLOTS: [Slot; CALLS] = [const { Slot::new() }; CALLS];
-
-/// An image that is a [`Role`] with its memory: `role!(Serves<512>);`.
+/// An image that is a [`Role`] with its memory: of how many bytes the largest packet is, and how many calls can
+/// outlive their receive step at a time (streams, and what is answered later): `role!(Serves<512, 1>);`.
 #[macro_export]
 macro_rules! role {
-    ($role:ident<$size:literal>) => {
+    ($role:ident<$size:literal, $calls:literal>) => {
         #[unsafe(no_mangle)]
         extern "C" fn main() -> ! {
-            static MEMORY: $crate::rpc::Memory<$crate::rpc::$role<$size>> =
-                $crate::rpc::Memory::new();
-            $crate::rpc::play(&MEMORY);
+            use $crate::rpc::{Memory, Slot, play, slots, $role};
+            static SLOTS: [Slot; $calls] = slots();
+            static MEMORY: Memory<$role<$size, $calls>> = Memory::new();
+            play(&MEMORY, &SLOTS);
             sinew_rt::exit(3)
         }
     };
 }
 
+/// Free slots.
+pub const fn slots<const CALLS: usize>() -> [Slot; CALLS] {
+    [const { Slot::new() }; CALLS]
+}
+
 /// What an image does.
-pub trait Role {
+pub trait Role<const CALLS: usize> {
     /// At its start.
-    fn new() -> Self;
+    fn new(slots: &'static [Slot; CALLS]) -> Self;
     /// One turn of its loop; whether there was anything to do.
     fn turn(&mut self, now: Instant) -> bool;
 }
@@ -52,8 +55,11 @@ pub type Memory<R> = StaticCell<R>;
 
 /// Plays a role for ever; returns where it is called twice.
 #[inline(always)]
-pub fn play<R: Role>(memory: &'static Memory<R>) {
-    let Some(role) = memory.try_init_with(R::new) else {
+pub fn play<R: Role<CALLS>, const CALLS: usize>(
+    memory: &'static Memory<R>,
+    slots: &'static [Slot; CALLS],
+) {
+    let Some(role) = memory.try_init_with(|| R::new(slots)) else {
         return;
     };
     board::start();
@@ -87,12 +93,12 @@ const fn via<const N: usize>() -> &'static Via {
 }
 
 /// Serves `demo.Cache`.
-pub type Serves<const N: usize> = Serving<Uart<N>, Services, CALLS>;
+pub type Serves<const N: usize, const CALLS: usize> = Serving<Uart<N>, Services, CALLS>;
 
-impl<const N: usize> Role for Serves<N> {
+impl<const N: usize, const CALLS: usize> Role<CALLS> for Serves<N, CALLS> {
     #[inline(always)]
-    fn new() -> Self {
-        Serving::new(&SLOTS, cache::Serve(CacheService::new()), line())
+    fn new(slots: &'static [Slot; CALLS]) -> Self {
+        Serving::new(slots, cache::Serve(CacheService::new()), line())
     }
 
     #[inline(always)]
@@ -102,19 +108,19 @@ impl<const N: usize> Role for Serves<N> {
 }
 
 /// Serves it, and calls in between: asks the other side for its value, again and again, and keeps it as its own.
-pub struct ServesAndCalls<const N: usize> {
+pub struct ServesAndCalls<const N: usize, const CALLS: usize> {
     line: Uart<N>,
     server: Server<CALLS>,
     client: Client<1>,
     services: Services,
 }
 
-impl<const N: usize> Role for ServesAndCalls<N> {
+impl<const N: usize, const CALLS: usize> Role<CALLS> for ServesAndCalls<N, CALLS> {
     #[inline(always)]
-    fn new() -> Self {
+    fn new(slots: &'static [Slot; CALLS]) -> Self {
         ServesAndCalls {
             line: line(),
-            server: Server::new(&SLOTS),
+            server: Server::new(slots),
             client: Client::new(1, 1),
             services: cache::Serve(CacheService::new()),
         }

@@ -9,7 +9,12 @@ use crate::machine::{M0, RPC};
 
 /// Runs each of them, and takes its figures.
 pub fn run(figures: &mut Figures) -> Result<()> {
-    for name in ["rpc_server", "rpc_server_128", "rpc_client"] {
+    for name in [
+        "rpc_server",
+        "rpc_server_128",
+        "rpc_server_call",
+        "rpc_client",
+    ] {
         let image = Image::read(RPC, name)?;
         let mut board = Emulator::start(RPC, &image)?;
         let calls = match name {

@@ -1,5 +1,5 @@
-//! `rpc_server` that also calls `demo.Cache` at the other side.
+//! `rpc_server_call` that also calls `demo.Cache` at the other side.
 #![no_std]
 #![no_main]
 
-an385::role!(ServesAndCalls<512>);
+an385::role!(ServesAndCalls<512, 1>);

@@ -2,4 +2,4 @@
 #![no_std]
 #![no_main]
 
-an385::role!(Serves<128>);
+an385::role!(Serves<128, 0>);
