@@ -101,6 +101,7 @@ impl<'p> Reader<'p> {
     }
 
     /// The next `len` bytes.
+    #[cfg_attr(target_os = "none", inline(never))]
     pub fn take(&mut self, len: usize) -> &'p [u8] {
         match self.rest.split_at_checked(len) {
             Some((taken, rest)) => {
@@ -130,6 +131,7 @@ impl<'p> Reader<'p> {
     }
 
     /// A number of up to 16 bits; above it is [`CodecError::OutOfRange`].
+    #[cfg_attr(target_os = "none", inline(never))]
     pub fn vle16(&mut self) -> u16 {
         let value = self.vle32();
         if value > 0xffff {
@@ -169,6 +171,7 @@ impl<'p> Reader<'p> {
     }
 
     /// A string with its length before it; what is no text is [`CodecError::NotUtf8`].
+    #[cfg_attr(target_os = "none", inline(never))]
     pub fn zstr(&mut self) -> &'p str {
         let bytes = self.zbytes();
         self.text(bytes)

@@ -84,6 +84,7 @@ impl<'p> Writer<'p> {
     }
 
     /// These bytes, with their length before them.
+    #[cfg_attr(target_os = "none", inline(never))]
     pub fn zbytes(&mut self, bytes: &[u8]) {
         self.vle_len(bytes.len());
         self.bytes(bytes);

@@ -58,6 +58,7 @@ impl Text<'_> {
     }
 
     /// The last chunk of a span of chunks.
+    #[cfg_attr(target_os = "none", inline(never))]
     fn last(self, span: Span) -> Span {
         let to = span.to.saturating_sub(1);
         let mut from = to;
@@ -215,6 +216,7 @@ fn chunks(a: Text<'_>, mine: Span, b: Text<'_>, theirs: Span, relation: Relation
 
 /// [`glob`], with bytes and `$*`. A `$*` of the text are two bytes that no byte of a pattern
 /// equals, so it needs no care.
+#[cfg_attr(target_os = "none", inline(never))]
 fn glob_bytes(p: Text<'_>, pattern: Span, t: Text<'_>, text: Span) -> bool {
     let (mut i, mut j) = (pattern.from, text.from);
     let mut again = None;

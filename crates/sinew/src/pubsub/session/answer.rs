@@ -168,9 +168,7 @@ impl<T: Tables> Session<T> {
             }),
             reply,
         };
-        Ok(self
-            .out
-            .send(tx, &self.agreed, how, now, &mut |w| response.encode(w))?)
+        Ok(self.out.send(tx, now, how, &mut |w| response.encode(w))?)
     }
 
     /// Ends the answer of one queryable: once for each that was asked, since only their number is kept.
@@ -195,8 +193,7 @@ impl<T: Tables> Session<T> {
         }
         let (id, qos) = (open.id, open.qos);
         let end = ResponseFinal { id, qos };
-        self.out
-            .send(tx, &self.agreed, how, now, &mut |w| end.encode(w))?;
+        self.out.send(tx, now, how, &mut |w| end.encode(w))?;
         *slot = None;
         Ok(())
     }
@@ -226,7 +223,7 @@ impl<T: Tables> Session<T> {
             let (id, qos) = (open.id, open.qos);
             let end = ResponseFinal { id, qos };
             self.out
-                .send(tx, &self.agreed, How::CONTROL, now, &mut |w| end.encode(w))?;
+                .send(tx, now, How::CONTROL, &mut |w| end.encode(w))?;
             *slot = None;
         }
         self.expires = next;
@@ -317,9 +314,7 @@ impl<'s, T: Tables> Cx<'s, T> {
         // Nobody here answers it, or there is no room for it: its asker shall not wait.
         let end = ResponseFinal { id, qos };
         let (how, now) = (How::CONTROL, self.now);
-        let sent = self
-            .out
-            .send(tx, self.agreed, how, now, &mut |w| end.encode(w));
+        let sent = self.out.send(tx, now, how, &mut |w| end.encode(w));
         if sent.is_err() {
             // It is said later, where there is room to remember it: two sides that wait for a place to
             // say it, and read nothing meanwhile, would wait for each other.

@@ -11,7 +11,6 @@ use crate::pubsub::codec::{
 use crate::pubsub::keyexpr::KeyExpr;
 use crate::time::Instant;
 
-use super::agreed::Agreed;
 use super::event::{Event, Step};
 use super::foreign::{Kind, find};
 use super::out::{How, Out, Refused};
@@ -25,7 +24,6 @@ use super::{Session, Tables};
 struct Teller<'a, T, X: ?Sized> {
     out: &'a mut Out<T>,
     tx: &'a mut X,
-    agreed: &'a Agreed,
     now: Instant,
     withdrawn: &'a mut u16,
     /// The other side says who subscribes only when asked: a router does, and whoever has a client here.
@@ -40,8 +38,7 @@ struct Teller<'a, T, X: ?Sized> {
 impl<T: Tables, X: Tx + ?Sized> Teller<'_, T, X> {
     #[inline(never)]
     fn send(&mut self, message: &mut dyn FnMut(&mut Writer<'_>)) -> Result<(), Refused> {
-        self.out
-            .send(self.tx, self.agreed, How::DECLARATION, self.now, message)
+        self.out.send(self.tx, self.now, How::DECLARATION, message)
     }
 
     #[inline(never)]
@@ -185,7 +182,7 @@ impl<T: Tables, X: Tx + ?Sized> Teller<'_, T, X> {
 impl<T: Tables> Session<T> {
     /// Lets everything be declared once more: who has heard of it takes no notice.
     pub(super) fn declare_again(&mut self) {
-        for entries in self.tables.all().own() {
+        for entries in &mut self.tables.all().own() {
             own::again(entries);
         }
         self.owed = true;
@@ -205,7 +202,6 @@ impl<T: Tables> Session<T> {
         let mut teller = Teller {
             out: &mut self.out,
             tx,
-            agreed: &self.agreed,
             now,
             withdrawn: &mut self.withdrawn,
             asks: T::LISTENS && (!is_peer || theirs == Some(WhatAmI::Router)),
@@ -213,14 +209,14 @@ impl<T: Tables> Session<T> {
             ages: self.forget <= now,
             kept: false,
         };
-        for entries in all.own() {
+        for entries in &mut all.own() {
             teller.keys(entries)?;
         }
         let [publishers, subscribers, queryables] = all.own();
-        for entries in [subscribers, queryables, publishers] {
+        for entries in &mut [subscribers, queryables, publishers] {
             teller.things(entries)?;
         }
-        for entries in all.own() {
+        for entries in &mut all.own() {
             teller.withdrawals(entries)?;
         }
         if T::SUBSCRIBES {
@@ -495,9 +491,8 @@ impl<'s, T: Tables> Cx<'s, T> {
         };
         match self
             .out
-            .send(tx, self.agreed, How::CONTROL, self.now, &mut |w| {
-                end.encode(w)
-            }) {
+            .send(tx, self.now, How::CONTROL, &mut |w| end.encode(w))
+        {
             Ok(()) => self.place.next(),
             Err(_) => Step::Full,
         }

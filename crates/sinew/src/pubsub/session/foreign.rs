@@ -102,6 +102,7 @@ impl<'t, K: AsRef<str>, R: Rows + ?Sized> Shared<'t, K, R> {
     }
 
     /// What the number of a declared key stands for; `None`: nobody has declared it.
+    #[cfg_attr(target_os = "none", inline(never))]
     pub(super) fn scope(self, key: &WireExpr<'_>) -> Option<&'t str> {
         if key.scope == 0 {
             return Some("");

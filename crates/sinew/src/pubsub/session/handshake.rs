@@ -35,12 +35,10 @@ impl<T: Tables> Session<T> {
                 session: true,
                 reason: Close::GENERIC,
             };
-            self.out
-                .transport(tx, &self.agreed, now, &|w| close.encode(w))?;
+            self.out.transport(tx, now, &|w| close.encode(w))?;
             self.phase = Phase::Opening;
         }
-        self.out
-            .transport(tx, &self.agreed, now, &|w| offer.encode(w))?;
+        self.out.transport(tx, now, &|w| offer.encode(w))?;
         self.offered = offer.batch_size;
         Ok(())
     }
@@ -76,11 +74,10 @@ impl<T: Tables> Session<T> {
                 let open = Open {
                     ack: false,
                     lease_ms: self.config.lease_ms,
-                    initial_sn: self.agreed.first_sn,
+                    initial_sn: self.out.agreed.first_sn,
                     cookie: init.cookie,
                 };
-                self.out
-                    .transport(tx, &self.agreed, now, &|w| open.encode(w))?;
+                self.out.transport(tx, now, &|w| open.encode(w))?;
                 self.phase = Phase::Asked;
                 self.retry = self.next_retry(now);
                 Ok(None)
@@ -94,11 +91,11 @@ impl<T: Tables> Session<T> {
                     // One that was repeated on the way is answered, and nobody takes the answer up. To
                     // who has forgotten the session, the answer is the same, and OPEN will say so.
                     let agreed = Agreed {
-                        first_sn: self.agreed.first_sn,
-                        lease: self.agreed.lease,
+                        first_sn: self.out.agreed.first_sn,
+                        lease: self.out.agreed.lease,
                         ..Agreed::by(init, batch_size, tx.mtu())
                     };
-                    if self.peer != Some(Peer::by(init)) || self.agreed != agreed {
+                    if self.peer != Some(Peer::by(init)) || self.out.agreed != agreed {
                         return Err(Trouble::Anew);
                     }
                 } else {
@@ -112,11 +109,10 @@ impl<T: Tables> Session<T> {
                     resolution: lesser(RESOLUTION, init.resolution),
                     batch_size,
                     cookie: &self.cookie(),
-                    patch: self.agreed.patch,
+                    patch: self.out.agreed.patch,
                     ..offer
                 };
-                self.out
-                    .transport(tx, &self.agreed, now, &|w| ack.encode(w))?;
+                self.out.transport(tx, now, &|w| ack.encode(w))?;
                 if !open {
                     self.phase = Phase::Greeted;
                     self.give_up = now.after_micros(self.config.patience);
@@ -142,17 +138,16 @@ impl<T: Tables> Session<T> {
                 let ack = Open {
                     ack: true,
                     lease_ms: self.config.lease_ms,
-                    initial_sn: self.agreed.first_sn,
+                    initial_sn: self.out.agreed.first_sn,
                     cookie: &[],
                 };
-                if open.initial_sn > self.agreed.mask {
+                if open.initial_sn > self.out.agreed.mask {
                     return Err(Trouble::End(Closed::Malformed));
                 }
                 if self.phase == Phase::Open && !self.incoming.is_at(open.initial_sn) {
                     return Err(Trouble::Anew);
                 }
-                self.out
-                    .transport(tx, &self.agreed, now, &|w| ack.encode(w))?;
+                self.out.transport(tx, now, &|w| ack.encode(w))?;
                 // In an open session, the acknowledgement was lost on the way.
                 match self.phase {
                     Phase::Open => Ok(None),
@@ -164,12 +159,12 @@ impl<T: Tables> Session<T> {
     }
 
     fn opened(&mut self, open: &Open<'_>, now: Instant) -> Result<Event<'static>, Trouble> {
-        if open.initial_sn > self.agreed.mask {
+        if open.initial_sn > self.out.agreed.mask {
             return Err(Trouble::End(Closed::Malformed));
         }
-        self.agreed.lease = u64::from(open.lease_ms).saturating_mul(1000);
+        self.out.agreed.lease = u64::from(open.lease_ms).saturating_mul(1000);
         self.incoming.reset(open.initial_sn);
-        self.out.reset(self.agreed.first_sn, now);
+        self.out.reset(self.out.agreed.first_sn, now);
         Ok(self.begin(now))
     }
 
@@ -187,12 +182,13 @@ impl<T: Tables> Session<T> {
 
     fn agree(&mut self, init: &Init<'_>, batch_size: u16, mtu: usize) {
         self.peer = Some(Peer::by(init));
-        self.agreed = Agreed::by(init, batch_size, mtu);
+        self.out.agreed = Agreed::by(init, batch_size, mtu);
         let turn = self.config.seed ^ self.stats.opened;
-        self.agreed.first_sn = scramble(turn) & self.agreed.mask;
+        self.out.agreed.first_sn = scramble(turn) & self.out.agreed.mask;
     }
 
     /// When the handshake is asked for again.
+    #[cfg_attr(target_os = "none", inline(never))]
     pub(super) fn next_retry(&self, now: Instant) -> Instant {
         match self.config.resend {
             0 => Instant::FAR,

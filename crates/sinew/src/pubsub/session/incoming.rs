@@ -79,6 +79,7 @@ impl Incoming {
     }
 
     /// Begins anew with a peer whose first frames have this number.
+    #[cfg_attr(target_os = "none", inline(never))]
     pub(super) fn reset(&mut self, sn: u32) {
         self.sn = [sn; 2];
         self.doubted = [NONE; 2];

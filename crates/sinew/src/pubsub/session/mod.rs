@@ -174,41 +174,41 @@ impl Known {
 
 /// One session on one link. See the [module](self).
 #[derive(Debug)]
+#[repr(C)] // the tables last: what is used most is near the start, where Thumb reaches it in two bytes
 pub struct Session<T: Tables> {
-    config: Config,
-    tables: T,
     phase: Phase,
     /// It waits to be asked, instead of asking.
     accepts: bool,
-    peer: Option<Peer>,
-    agreed: Agreed,
+    /// Something is to be declared.
+    owed: bool,
+    /// The peer was told that all has been declared.
+    said_all: bool,
+    /// The packet in hand cannot be read further.
+    broken: Option<Closed>,
+    known: Known,
     /// The batch size in one's own INIT.
     offered: u16,
+    /// How many of one's own entries were withdrawn; wraps.
+    withdrawn: u16,
     out: Out<T>,
     incoming: Incoming,
     /// When something arrived last.
     heard: Instant,
     /// When the handshake is asked for again, or declarations are said again.
     retry: Instant,
-    /// When the handshake has taken too long.
-    give_up: Instant,
     /// When the keys of what has been withdrawn are looked at again.
     forget: Instant,
-    /// Something is to be declared.
-    owed: bool,
-    /// The peer was told that all has been declared.
-    said_all: bool,
-    known: Known,
-    /// The packet in hand cannot be read further.
-    broken: Option<Closed>,
-    last_query: u32,
     /// No query of the peer expires before.
     expires: Instant,
-    /// How many of one's own entries were withdrawn; wraps.
-    withdrawn: u16,
     /// [`Config::batching`] in microseconds.
     batching: u64,
+    config: Config,
+    /// When the handshake has taken too long.
+    give_up: Instant,
+    last_query: u32,
+    peer: Option<Peer>,
     stats: Stats,
+    tables: T,
 }
 
 impl<T: Tables> Session<T> {
@@ -220,7 +220,6 @@ impl<T: Tables> Session<T> {
             phase: Phase::Closed,
             accepts: false,
             peer: None,
-            agreed: Agreed::NONE,
             offered: 0,
             out: Out::new(config.largest),
             incoming: Incoming::new(),
@@ -326,7 +325,7 @@ impl<T: Tables> Session<T> {
                 }
                 let batch = self.out.since().after_micros(self.batching);
                 let sign = self.out.left.after_micros(self.silence());
-                let lease = self.heard.after_micros(self.agreed.lease);
+                let lease = self.heard.after_micros(self.out.agreed.lease);
                 let due = batch.min(sign).min(lease).min(self.retry);
                 deadline.min(due).min(self.forget)
             }
@@ -398,28 +397,26 @@ impl<T: Tables> Session<T> {
                 }
             }
             Phase::Open => {
-                if self.heard.after_micros(self.agreed.lease) <= now {
+                if self.heard.after_micros(self.out.agreed.lease) <= now {
                     return Err(Trouble::End(Closed::Expired));
                 }
-                self.out.settle(tx, &self.agreed, now)?;
+                self.out.settle(tx, now)?;
                 if self.retry <= now {
                     self.retry = now.after_micros(self.silence());
                     self.declare_again();
                 }
                 if self.owed || self.forget <= now {
                     self.declare(tx, now)?;
-                    self.out.flush(tx, &self.agreed, now)?;
+                    self.out.flush(tx, now)?;
                 }
                 if T::ANSWERS && self.expires <= now {
                     self.expire_request(tx, now)?;
                 }
                 if self.is_batching() && self.out.since().after_micros(self.batching) <= now {
-                    self.out.flush(tx, &self.agreed, now)?;
+                    self.out.flush(tx, now)?;
                 }
                 if self.out.left.after_micros(self.silence()) <= now {
-                    let agreed = &self.agreed;
-                    self.out
-                        .transport(tx, agreed, now, &|w| KeepAlive.encode(w))?;
+                    self.out.transport(tx, now, &|w| KeepAlive.encode(w))?;
                 }
             }
         }
@@ -474,11 +471,11 @@ impl<T: Tables> Session<T> {
 
     /// The peer asks anew while the session is open: it has forgotten it.
     fn restarted(&mut self, now: Instant) -> Event<'static> {
-        let (peer, agreed) = (self.peer, self.agreed);
+        let (peer, agreed) = (self.peer, self.out.agreed);
         self.drop_peer();
         self.back();
         // It may have been answered already.
-        (self.peer, self.agreed) = (peer, agreed);
+        (self.peer, self.out.agreed) = (peer, agreed);
         self.phase = Phase::Greeted;
         self.give_up = now.after_micros(self.config.patience);
         Event::Closed(Closed::Restarted)
@@ -501,8 +498,7 @@ impl<T: Tables> Session<T> {
                 reason: code,
             };
             // Where there is no place now, the end of the link says it, or the end of the lease.
-            let agreed = &self.agreed;
-            let _ = self.out.transport(tx, agreed, now, &|w| close.encode(w));
+            let _ = self.out.transport(tx, now, &|w| close.encode(w));
         }
         self.drop_peer();
         match reason {
@@ -525,7 +521,7 @@ impl<T: Tables> Session<T> {
     /// declared anew.
     fn drop_peer(&mut self) {
         self.peer = None;
-        self.agreed = Agreed::NONE;
+        self.out.agreed = Agreed::NONE;
         self.incoming.leave();
         self.out.forget();
         self.known = Known::NOTHING;
@@ -541,7 +537,7 @@ impl<T: Tables> Session<T> {
         for slot in all.requests.iter_mut() {
             *slot = None;
         }
-        for entries in all.own() {
+        for entries in &mut all.own() {
             own::forget(entries);
         }
     }

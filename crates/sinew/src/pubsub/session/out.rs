@@ -111,6 +111,8 @@ impl How {
 /// Whether messages are cut is for the tables to say.
 #[derive(Debug)]
 pub(super) struct Out<T> {
+    /// With the peer.
+    pub(super) agreed: Agreed,
     /// How far the place is written; 0 where no batch is under construction.
     at: usize,
     /// Of its frame.
@@ -130,6 +132,7 @@ pub(super) struct Out<T> {
 impl<T: Tables> Out<T> {
     pub(super) const fn new(largest: usize) -> Self {
         Out {
+            agreed: Agreed::NONE,
             at: 0,
             channel: Channel::Reliable,
             since: Instant::FAR,
@@ -170,12 +173,11 @@ impl<T: Tables> Out<T> {
     pub(super) fn send<X: Tx + ?Sized>(
         &mut self,
         tx: &mut X,
-        agreed: &Agreed,
-        how: How,
         now: Instant,
+        how: How,
         message: &mut dyn FnMut(&mut Writer<'_>),
     ) -> Result<(), Refused> {
-        self.put(tx, agreed, how, now, &mut by(message))
+        self.put(tx, now, how, &mut by(message))
     }
 
     /// As [`Out::send`], with a copy of its code for each kind of message: for samples, which are many.
@@ -183,15 +185,16 @@ impl<T: Tables> Out<T> {
     pub(super) fn put<X: Tx + ?Sized>(
         &mut self,
         tx: &mut X,
-        agreed: &Agreed,
-        how: How,
         now: Instant,
+        how: How,
         message: &mut impl Message,
     ) -> Result<(), Refused> {
         if self.at != 0 && self.channel == how.channel {
             // The common case: there is a frame of this channel, and room behind it.
-            let place = tx.place(agreed.limit)?;
-            let place = place.get_mut(..agreed.limit).ok_or(Refused::TooLarge)?;
+            let place = tx.place(self.agreed.limit)?;
+            let place = place
+                .get_mut(..self.agreed.limit)
+                .ok_or(Refused::TooLarge)?;
             let mut writer = Writer::behind(place, self.at);
             message.write(&mut writer);
             if let Some(len) = writer.finish() {
@@ -199,10 +202,10 @@ impl<T: Tables> Out<T> {
                 if how.wait {
                     return Ok(());
                 }
-                return self.flush(tx, agreed, now);
+                return self.flush(tx, now);
             }
         }
-        self.begin(tx, agreed, how, now, &mut |w| message.write_again(w))
+        self.begin(tx, now, how, &mut |w| message.write_again(w))
     }
 
     /// As [`Out::send`], with a new batch, and in fragments where one batch is not enough.
@@ -210,17 +213,16 @@ impl<T: Tables> Out<T> {
     fn begin<X: Tx + ?Sized>(
         &mut self,
         tx: &mut X,
-        agreed: &Agreed,
-        how: How,
         now: Instant,
+        how: How,
         message: &mut dyn FnMut(&mut Writer<'_>),
     ) -> Result<(), Refused> {
-        self.settle(tx, agreed, now)?;
+        self.settle(tx, now)?;
         if let Some(cut) = self.cut.filter(|cut| cut.channel == how.channel)
             && T::ASSEMBLES
         {
             if known(message) == (cut.total, cut.head) && !how.whole {
-                return self.fragments(tx, agreed, cut, now, message);
+                return self.fragments(tx, now, cut, message);
             }
             // What follows must not come between two fragments of the same channel.
             if !(how.declares && cut.declares) {
@@ -228,9 +230,9 @@ impl<T: Tables> Out<T> {
             }
             // What was being declared has been taken back, or something goes before it now.
             self.abandon();
-            self.settle(tx, agreed, now)?;
+            self.settle(tx, now)?;
         }
-        let result = self.whole(tx, agreed, how, now, message);
+        let result = self.whole(tx, now, how, message);
         if result.is_err() {
             // What was committed before should not wait for what is refused.
             tx.flush();
@@ -241,14 +243,15 @@ impl<T: Tables> Out<T> {
     fn whole<X: Tx + ?Sized>(
         &mut self,
         tx: &mut X,
-        agreed: &Agreed,
-        how: How,
         now: Instant,
+        how: How,
         message: &mut dyn FnMut(&mut Writer<'_>),
     ) -> Result<(), Refused> {
-        self.commit(tx, agreed, now)?;
-        let place = tx.place(agreed.limit)?;
-        let place = place.get_mut(..agreed.limit).ok_or(Refused::TooLarge)?;
+        self.commit(tx, now)?;
+        let place = tx.place(self.agreed.limit)?;
+        let place = place
+            .get_mut(..self.agreed.limit)
+            .ok_or(Refused::TooLarge)?;
         let mut writer = Writer::new(place);
         transport::Frame {
             reliable: how.channel == Channel::Reliable,
@@ -266,7 +269,7 @@ impl<T: Tables> Out<T> {
             return if how.wait {
                 Ok(())
             } else {
-                self.flush(tx, agreed, now)
+                self.flush(tx, now)
             };
         }
         if how.whole || total > self.largest || !T::ASSEMBLES {
@@ -287,7 +290,7 @@ impl<T: Tables> Out<T> {
             declares: how.declares,
             given_up: false,
         };
-        self.fragments(tx, agreed, cut, now, message)
+        self.fragments(tx, now, cut, message)
     }
 
     /// Sends the rest of a message in fragments, each written straight into the place it leaves
@@ -295,16 +298,17 @@ impl<T: Tables> Out<T> {
     fn fragments<X: Tx + ?Sized>(
         &mut self,
         tx: &mut X,
-        agreed: &Agreed,
-        mut cut: Cut,
         now: Instant,
+        mut cut: Cut,
         message: &mut dyn FnMut(&mut Writer<'_>),
     ) -> Result<(), Refused> {
         // What waits on the other channel goes first, so that the place is free.
-        self.commit(tx, agreed, now)?;
+        self.commit(tx, now)?;
         while cut.offset < cut.total {
-            let place = match tx.place(agreed.limit) {
-                Ok(place) => place.get_mut(..agreed.limit).ok_or(Refused::TooLarge)?,
+            let place = match tx.place(self.agreed.limit) {
+                Ok(place) => place
+                    .get_mut(..self.agreed.limit)
+                    .ok_or(Refused::TooLarge)?,
                 Err(SendError::Full) if cut.offset > 0 => {
                     self.cut = Some(cut);
                     tx.flush();
@@ -314,12 +318,12 @@ impl<T: Tables> Out<T> {
             };
             let mut writer = Writer::new(place);
             transport::Fragment {
-                first: cut.offset == 0 && agreed.patch > 0,
+                first: cut.offset == 0 && self.agreed.patch > 0,
                 ..self.fragment(cut.channel)
             }
             .encode_head(&mut writer);
             let at = writer.total();
-            let room = agreed.limit.saturating_sub(at);
+            let room = self.agreed.limit.saturating_sub(at);
             let rest = cut.total.saturating_sub(cut.offset);
             if rest <= room
                 && let Some(header) = place.first_mut()
@@ -331,7 +335,7 @@ impl<T: Tables> Out<T> {
             let mut writer = Writer::window(body, cut.offset);
             message(&mut writer);
             tx.commit(at.saturating_add(len))?;
-            self.advance(cut.channel, agreed);
+            self.advance(cut.channel);
             self.left = now;
             cut.offset = cut.offset.saturating_add(len.max(1));
         }
@@ -360,17 +364,17 @@ impl<T: Tables> Out<T> {
     pub(super) fn settle<X: Tx + ?Sized>(
         &mut self,
         tx: &mut X,
-        agreed: &Agreed,
         now: Instant,
     ) -> Result<(), Refused> {
-        let Some(cut) = self.cut.filter(|cut| cut.given_up && T::ASSEMBLES) else {
-            return Ok(());
+        let channel = match &self.cut {
+            Some(cut) if cut.given_up && T::ASSEMBLES => cut.channel,
+            _ => return Ok(()),
         };
-        self.commit(tx, agreed, now)?;
-        let place = tx.place(agreed.limit)?;
+        self.commit(tx, now)?;
+        let place = tx.place(self.agreed.limit)?;
         let mut writer = Writer::new(place);
-        let fragment = self.fragment(cut.channel);
-        if agreed.patch > 0 {
+        let fragment = self.fragment(channel);
+        if self.agreed.patch > 0 {
             transport::Fragment {
                 drop: true,
                 ..fragment
@@ -379,10 +383,10 @@ impl<T: Tables> Out<T> {
         } else {
             // Without marks, a number that is left out makes the peer discard what it has, and an empty
             // frame says that what follows is no part of it.
-            self.advance(cut.channel, agreed);
+            self.advance(channel);
             transport::Frame {
                 reliable: fragment.reliable,
-                sn: self.next(cut.channel),
+                sn: self.next(channel),
                 priority: fragment.priority,
             }
             .encode(&mut writer);
@@ -391,7 +395,7 @@ impl<T: Tables> Out<T> {
         tx.commit(len)?;
         tx.flush();
         self.left = now;
-        self.advance(cut.channel, agreed);
+        self.advance(channel);
         self.cut = None;
         Ok(())
     }
@@ -401,11 +405,10 @@ impl<T: Tables> Out<T> {
     pub(super) fn transport<X: Tx + ?Sized>(
         &mut self,
         tx: &mut X,
-        agreed: &Agreed,
         now: Instant,
         message: &dyn Fn(&mut Writer<'_>),
     ) -> Result<(), Refused> {
-        self.commit(tx, agreed, now)?;
+        self.commit(tx, now)?;
         let place = tx.place(tx.mtu().min(HANDSHAKE))?;
         let mut writer = Writer::new(place);
         message(&mut writer);
@@ -424,7 +427,6 @@ impl<T: Tables> Out<T> {
     pub(super) fn commit<X: Tx + ?Sized>(
         &mut self,
         tx: &mut X,
-        agreed: &Agreed,
         now: Instant,
     ) -> Result<(), Refused> {
         if self.at == 0 {
@@ -433,7 +435,7 @@ impl<T: Tables> Out<T> {
         let len = core::mem::take(&mut self.at);
         self.since = Instant::FAR;
         tx.commit(len)?;
-        self.advance(self.channel, agreed);
+        self.advance(self.channel);
         self.left = now;
         Ok(())
     }
@@ -443,10 +445,9 @@ impl<T: Tables> Out<T> {
     pub(super) fn flush<X: Tx + ?Sized>(
         &mut self,
         tx: &mut X,
-        agreed: &Agreed,
         now: Instant,
     ) -> Result<(), Refused> {
-        self.commit(tx, agreed, now)?;
+        self.commit(tx, now)?;
         tx.flush();
         Ok(())
     }
@@ -472,13 +473,14 @@ impl<T: Tables> Out<T> {
         }
     }
 
-    fn advance(&mut self, channel: Channel, agreed: &Agreed) {
+    #[cfg_attr(target_os = "none", inline(never))]
+    fn advance(&mut self, channel: Channel) {
         let [reliable, best_effort] = &mut self.sn;
         let sn = match channel {
             Channel::Reliable => reliable,
             Channel::BestEffort => best_effort,
         };
-        *sn = sn.wrapping_add(1) & agreed.mask;
+        *sn = sn.wrapping_add(1) & self.agreed.mask;
     }
 }
 

@@ -348,9 +348,9 @@ impl<T: Tables> Session<T> {
             sent = Put::Heard;
         }
         let how = options.how(self.batching, false);
-        let result = self.out.send(tx, &self.agreed, how, now, &mut |writer| {
-            push.encode(writer)
-        });
+        let result = self
+            .out
+            .send(tx, now, how, &mut |writer| push.encode(writer));
         self.became(result, options.qos, sent)
     }
 
@@ -367,7 +367,7 @@ impl<T: Tables> Session<T> {
 
     /// Everything that is waiting in the batch leaves now.
     pub fn flush<X: Tx + ?Sized>(&mut self, tx: &mut X, now: Instant) -> Result<(), PutError> {
-        Ok(self.out.flush(tx, &self.agreed, now)?)
+        Ok(self.out.flush(tx, now)?)
     }
 
     #[inline]
@@ -401,7 +401,7 @@ impl<T: Tables> Session<T> {
             _ => Put::Sent,
         };
         let how = options.how(self.batching, whole);
-        let result = self.out.put(tx, &self.agreed, how, now, &mut message);
+        let result = self.out.put(tx, now, how, &mut message);
         self.became(result, options.qos, sent)
     }
 

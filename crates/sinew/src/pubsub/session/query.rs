@@ -152,9 +152,7 @@ impl<T: Tables> Session<T> {
             whole: false,
             declares: false,
         };
-        let sent = self
-            .out
-            .send(tx, &self.agreed, how, now, &mut |w| request.encode(w));
+        let sent = self.out.send(tx, now, how, &mut |w| request.encode(w));
         sent.map_err(|refused| AskError::Put(refused.into()))?;
         self.last_query = id;
         let deadline = now.after_micros(timeout);

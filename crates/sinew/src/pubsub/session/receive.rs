@@ -7,7 +7,6 @@ use crate::pubsub::codec::{
 };
 use crate::time::Instant;
 
-use super::agreed::Agreed;
 use super::event::{Closed, Event, Step};
 use super::incoming::Incoming;
 use super::out::{Out, Refused};
@@ -91,7 +90,6 @@ pub(super) struct Cx<'s, T: Tables> {
     pub place: Spot<'s>,
     pub stats: &'s mut Stats,
     pub out: &'s mut Out<T>,
-    pub agreed: &'s Agreed,
     pub known: &'s mut Known,
     pub owed: &'s mut bool,
     pub expires: &'s mut Instant,
@@ -180,7 +178,7 @@ impl<T: Tables> Session<T> {
                 if self.take(fragment.reliable, !fragment.more, fragment.sn)? {
                     if T::ASSEMBLES {
                         let buffer = self.tables.all().fragments;
-                        let (agreed, stats) = (&self.agreed, &mut self.stats);
+                        let (agreed, stats) = (&self.out.agreed, &mut self.stats);
                         self.incoming.assembly.add(&fragment, buffer, agreed, stats);
                     } else if !fragment.more {
                         count(&mut self.stats.too_large);
@@ -229,7 +227,7 @@ impl<T: Tables> Session<T> {
     fn take(&mut self, reliable: bool, last: bool, sn: u32) -> Result<bool, Trouble> {
         let taken = self
             .incoming
-            .take(reliable, last, sn, &self.agreed, &mut self.stats);
+            .take(reliable, last, sn, &self.out.agreed, &mut self.stats);
         self.incoming.frame = taken;
         self.incoming.reliable = reliable;
         taken.ok_or(Trouble::End(Closed::Malformed))
@@ -261,7 +259,6 @@ impl<T: Tables> Session<T> {
             },
             stats: &mut self.stats,
             out: &mut self.out,
-            agreed: &self.agreed,
             known: &mut self.known,
             owed: &mut self.owed,
             expires: &mut self.expires,

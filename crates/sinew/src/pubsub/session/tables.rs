@@ -65,6 +65,7 @@ impl<const N: usize> Rows for [[u8; N]] {
         }
     }
 
+    #[cfg_attr(target_os = "none", inline(never))]
     fn get(&self, index: usize, len: usize) -> &str {
         let row = <[_]>::get(self, index).and_then(|row| row.get(..len));
         // It was a string when it was kept.
