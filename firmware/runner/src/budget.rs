@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::iter::Peekable;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -194,6 +195,33 @@ fn pages() -> Result<Vec<(PathBuf, String)>> {
     Ok(pages)
 }
 
+/// Puts a table behind the line of the book that is this marker.
+pub fn show(marker: &str, table: &str) -> Result<()> {
+    for (page, text) in pages()? {
+        let mut renewed = String::new();
+        let mut lines = text.lines().peekable();
+        while let Some(line) = lines.next() {
+            writeln!(renewed, "{line}")?;
+            if line == marker {
+                skip_table(&mut lines);
+                write!(renewed, "\n{table}\n")?;
+            }
+        }
+        if renewed != text {
+            std::fs::write(page, renewed)?;
+        }
+    }
+    Ok(())
+}
+
+/// The table that was there, with the empty lines around it.
+fn skip_table<'t>(lines: &mut Peekable<impl Iterator<Item = &'t str>>) {
+    while lines
+        .next_if(|it| it.is_empty() || it.starts_with('|'))
+        .is_some()
+    {}
+}
+
 /// The page with its generated tables made anew.
 fn with_tables(page: &str, budgets: &Budgets) -> Result<String> {
     let mut text = String::new();
@@ -202,10 +230,7 @@ fn with_tables(page: &str, budgets: &Budgets) -> Result<String> {
         writeln!(text, "{line}")?;
         let names = line.strip_prefix(START).and_then(|it| it.strip_suffix(END));
         let Some(names) = names else { continue };
-        while lines
-            .next_if(|it| it.is_empty() || it.starts_with('|'))
-            .is_some()
-        {}
+        skip_table(&mut lines);
         text += "\n";
         text += &match names {
             CHOICES => choices(budgets)?,
@@ -271,7 +296,7 @@ fn row(budget: &Budget) -> String {
 }
 
 /// `12,345`.
-fn thousands(value: u64) -> String {
+pub fn thousands(value: u64) -> String {
     match value {
         0..1000 => value.to_string(),
         _ => format!("{},{:03}", thousands(value / 1000), value % 1000),
