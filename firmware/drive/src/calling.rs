@@ -46,7 +46,6 @@ struct Open<const INBOX: usize> {
 impl<const INBOX: usize> Open<INBOX> {
     /// Keeps what has arrived; where it does not fit, the call has failed.
     fn put(&mut self, event: &Event<'_>) -> Result<(), CallError> {
-        self.call = event.call;
         let kept = match event.received {
             Received::Item(item) => self.inbox.push(item),
             Received::Completed(status, response) => {
@@ -68,6 +67,17 @@ impl<const INBOX: usize> Open<INBOX> {
     }
 }
 
+/// Where an open call is kept. Its index in the engine is its own only as long as it is open: of a call that has
+/// ended the handle may still be held, and the index be another's.
+fn owner<'c, const INBOX: usize>(
+    calls: &'c mut [Option<Open<INBOX>>],
+    call: &ClientCall,
+) -> Option<(usize, &'c mut Open<INBOX>)> {
+    let calls = calls.iter_mut().enumerate();
+    let mut kept = calls.filter_map(|(slot, open)| Some((slot, open.as_mut()?)));
+    kept.find(|(_, open)| open.ending.is_none() && open.call.index() == call.index())
+}
+
 struct Inner<T, R, P, const CALLS: usize, const INBOX: usize> {
     tx: T,
     rx: R,
@@ -80,7 +90,7 @@ struct Inner<T, R, P, const CALLS: usize, const INBOX: usize> {
 }
 
 /// A caller over the link with these halves, with up to `CALLS` calls open, each with an inbox of `INBOX` bytes: a
-/// message takes its length and 2.
+/// message takes its length and 2. A call that has ended counts until its handle is dropped.
 pub struct Caller<T, R, P, const CALLS: usize, const INBOX: usize> {
     inner: RefCell<Inner<T, R, P, CALLS, INBOX>>,
     timeout: Duration,
@@ -139,11 +149,10 @@ impl<T: Tx + Renew, R: Rx + Renew, P: Pace, const CALLS: usize, const INBOX: usi
         request: Option<&Q>,
         timeout: Duration,
     ) -> Result<usize, CallError> {
-        let now = self.pace.look();
-        let opened = self.client.open(method, timeout, now);
-        let call = opened.map_err(|_| CallError::TooManyCalls)?;
-        let slot = call.index();
-        let place = self.calls.get_mut(slot).ok_or(CallError::TooManyCalls)?;
+        let mut places = self.calls.iter_mut().enumerate();
+        let free = places.find(|(_, place)| place.is_none());
+        let (slot, place) = free.ok_or(CallError::TooManyCalls)?;
+        let call = self.client.open(method, timeout, self.pace.look())?;
         *place = Some(Open {
             call,
             inbox: Inbox::new(),
@@ -228,10 +237,10 @@ impl<T: Tx + Renew, R: Rx + Renew, P: Pace, const CALLS: usize, const INBOX: usi
                 let (len, event) = self.client.handle(packet, &mut self.owed, now);
                 self.owed_len = len;
                 if let Some(event) = event
-                    && let Some(Some(open)) = self.calls.get_mut(event.call.index())
+                    && let Some((slot, open)) = owner(&mut self.calls, &event.call)
                     && open.put(&event).is_err()
                 {
-                    overrun = Some(event.call.index());
+                    overrun = Some(slot);
                 }
                 self.rx.release();
             }
@@ -254,7 +263,7 @@ impl<T: Tx + Renew, R: Rx + Renew, P: Pace, const CALLS: usize, const INBOX: usi
     /// Ends a call whose deadline has passed: the length of what tells the server.
     fn expire(&mut self, now: Instant, place: &mut [u8]) -> Option<usize> {
         let (call, len) = self.client.expire(place, now)?;
-        if let Some(Some(open)) = self.calls.get_mut(call.index()) {
+        if let Some((_, open)) = owner(&mut self.calls, &call) {
             open.ending = Some(Ending::Failed(CallError::DeadlineExceeded));
         }
         Some(len)
