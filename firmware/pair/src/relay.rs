@@ -1,7 +1,7 @@
 //! Calls from elsewhere: the first core passes packets on, and knows no service.
 
 use sinew::link::{Rx, Tx};
-use sinew_drive::relay::{Halves, arm, turn};
+use sinew_drive::relay::{Halves, Relay};
 use sinew_drive::serving::Renew;
 use sinew_shm::domain::{Incoming, Outgoing, Receiver, Role, Sender};
 
@@ -14,19 +14,20 @@ pub fn relay<C: First>(tx: impl Tx + Renew, rx: impl Rx + Renew) -> Option<()> {
     let mut clock = C::start();
     let end = &open::<C>(Role::First)?;
     C::start_peer();
-    let mut near = Halves(tx, rx);
-    let mut far = Halves(
+    let near = Halves(tx, rx);
+    let far = Halves(
         Outgoing::new(Sender::new(&end, CALLS)?),
         Incoming::new(Receiver::new(&end, CALLS)?, [0; MTU])?,
     );
+    let mut relay = Relay::new(near, far);
     loop {
         look(end, &mut clock);
-        if turn(&mut near, &mut far) {
+        if relay.turn() {
             continue;
         }
         // What came before is found by one more turn.
-        arm(&mut near, &mut far);
-        if !turn(&mut near, &mut far) {
+        relay.arm();
+        if !relay.turn() {
             C::sleep();
         }
     }
