@@ -21,10 +21,14 @@ pub type Registers = BTreeMap<usize, u32>;
 /// What the device does when it is written: plain registers keep the value.
 pub type Device = fn(&mut Registers, usize, u32);
 
+/// What the device does when it is read, and what it then shows: plain registers show their value.
+pub type Shown = fn(&mut Registers, usize) -> u32;
+
 #[derive(Default)]
 struct Fake {
     registers: Registers,
     device: Option<Device>,
+    shown: Option<Shown>,
     done: Vec<Access>,
 }
 
@@ -41,9 +45,21 @@ pub fn device(device: Device) {
     with(|fake| fake.device = Some(device));
 }
 
+/// From now on reads show this.
+pub fn shown(shown: Shown) {
+    with(|fake| fake.shown = Some(shown));
+}
+
 /// Gives a register a value, as the hardware or the other core does.
 pub fn set(address: usize, value: u32) {
-    with(|fake| fake.registers.insert(address, value));
+    change(|registers| {
+        registers.insert(address, value);
+    });
+}
+
+/// Changes registers, as the hardware does.
+pub fn change(f: impl FnOnce(&mut Registers)) {
+    with(|fake| f(&mut fake.registers));
 }
 
 /// What was done since the last time.
@@ -54,7 +70,10 @@ pub fn done() -> Vec<Access> {
 pub unsafe fn read(address: usize) -> u32 {
     with(|fake| {
         fake.done.push(Access::Read(address));
-        fake.registers.get(&address).copied().unwrap_or_default()
+        match fake.shown {
+            Some(shown) => shown(&mut fake.registers, address),
+            None => fake.registers.get(&address).copied().unwrap_or_default(),
+        }
     })
 }
 

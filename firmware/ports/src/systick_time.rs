@@ -7,9 +7,10 @@
 //!
 //! Limits. The counter has 24 bits: an alarm later than that (0.67 s at 25 MHz) is reached in several interrupts.
 //! It also is the only counter: for each alarm that comes before the one that is set it begins anew, and the clock
-//! goes behind by the few ticks that this takes, or by more where interrupts stay masked for longer than the alarm
-//! was away. For dates, take a clock that nothing restarts. SysTick stops in the deep sleep of many chips; a plain
-//! WFI or WFE does not stop it.
+//! goes behind by the few ticks that this takes. It never goes back. Handlers of any priority may read it and set
+//! alarms; but alarms wake in SysTick's handler, and of periods that end without it and without a look, as while
+//! interrupts stay masked, one counts. For dates, take a clock that nothing restarts. SysTick stops in the deep sleep
+//! of many chips; a plain WFI or WFE does not stop it.
 
 use core::cell::{Cell, RefCell};
 use core::task::Waker;
@@ -17,13 +18,13 @@ use core::task::Waker;
 use critical_section::{CriticalSection, Mutex};
 use embassy_time_driver::Driver;
 
-use crate::systick::{SysTick, WRAP};
+use crate::systick::{Clock, SysTick, WRAP};
 
 /// The core's SysTick at `MHZ` megahertz, at most 27, for up to `TASKS` tasks that wait at a time; one in an image.
 ///
 /// Where more wait, one is woken early, and waits again.
 pub struct Time<const MHZ: u32, const TASKS: usize> {
-    period: Mutex<Cell<Period>>,
+    clock: Mutex<Cell<Clock<MHZ>>>,
     waiting: Mutex<RefCell<Waiting<TASKS>>>,
 }
 
@@ -66,58 +67,17 @@ impl<const TASKS: usize> Waiting<TASKS> {
     }
 }
 
-/// What the counter does now.
-#[derive(Clone, Copy)]
-struct Period {
-    /// When it began, in microseconds since the start, and ticks that make no microsecond yet.
-    micros: u64,
-    rest: u32,
-    /// What it counts down from.
-    from: u32,
-}
-
 /// The shortest way to an alarm, in ticks: so that it lies ahead when the counter starts.
 const SOON: u32 = 64;
 /// The longest, in microseconds, at 25 MHz; so that it comes before the counter wraps.
 const LATE: u64 = 600_000;
 
-impl Period {
-    /// The time after so many ticks of it.
-    fn after<const MHZ: u32>(self, ticks: u32) -> (u64, u32) {
-        let ticks = self.rest + ticks;
-        (self.micros + u64::from(ticks / MHZ), ticks % MHZ)
-    }
-
-    /// Ticks since it began, across its end.
-    fn elapsed(self) -> u32 {
-        let (ticks, has_ended) = loop {
-            let before = SysTick.is_pending();
-            let ticks = SysTick.ticks();
-            if before == SysTick.is_pending() {
-                break (ticks, before);
-            }
-        };
-        match (has_ended, ticks) {
-            // It was started, or has ended, in this very tick.
-            (false, 0) => 0,
-            (true, 0) => self.from,
-            (false, ticks) => self.from.saturating_sub(ticks),
-            (true, ticks) => self.from + 1 + self.from.saturating_sub(ticks),
-        }
-    }
-}
-
 impl<const MHZ: u32, const TASKS: usize> Time<MHZ, TASKS> {
     /// A clock that shows 0 until it is started.
     pub const fn new() -> Self {
         const { assert!(MHZ as u64 * LATE <= WRAP as u64) };
-        let period = Period {
-            micros: 0,
-            rest: 0,
-            from: WRAP,
-        };
         Time {
-            period: Mutex::new(Cell::new(period)),
+            clock: Mutex::new(Cell::new(Clock::start())),
             waiting: Mutex::new(RefCell::new(Waiting([const { None }; TASKS]))),
         }
     }
@@ -129,13 +89,7 @@ impl<const MHZ: u32, const TASKS: usize> Time<MHZ, TASKS> {
 
     /// What SysTick's handler calls.
     pub fn interrupt(&self) {
-        critical_section::with(|cs| {
-            let period = self.period.borrow(cs);
-            let from = period.get().from;
-            let (micros, rest) = period.get().after::<MHZ>(from + 1);
-            period.set(Period { micros, rest, from });
-            self.wake(cs, true);
-        });
+        critical_section::with(|cs| self.wake(cs, true));
     }
 
     /// Wakes who has waited long enough, and sets the alarm for the next one; where the counter has `ended`, in any
@@ -153,27 +107,27 @@ impl<const MHZ: u32, const TASKS: usize> Time<MHZ, TASKS> {
     }
 
     fn micros(&self, cs: CriticalSection<'_>) -> u64 {
-        let period = self.period.borrow(cs).get();
-        period.after::<MHZ>(period.elapsed()).0
+        let mut clock = self.clock.borrow(cs).get();
+        let micros = clock.micros();
+        self.clock.borrow(cs).set(clock);
+        micros
     }
 
     /// `false` where the time has come.
     fn set_alarm(&self, cs: CriticalSection<'_>, at: u64, ended: bool) -> bool {
-        let period = self.period.borrow(cs);
-        let (micros, rest) = period.get().after::<MHZ>(period.get().elapsed());
+        let micros = self.micros(cs);
         if at <= micros {
             return false;
         }
-        let end = period.get().after::<MHZ>(period.get().from + 1).0;
-        if at >= end && !ended {
+        let mut clock = self.clock.borrow(cs).get();
+        if at >= clock.end() && !ended {
             return true; // then it is looked at again
         }
         let ticks = (at - micros).min(LATE) as u32 * MHZ;
-        let from = ticks.saturating_sub(rest).max(SOON);
-        SysTick.restart(from);
+        clock.restart(ticks.max(SOON));
         // Of the period before: it has been counted.
         SysTick.acknowledge();
-        period.set(Period { micros, rest, from });
+        self.clock.borrow(cs).set(clock);
         true
     }
 }
@@ -196,5 +150,85 @@ impl<const MHZ: u32, const TASKS: usize> Driver for Time<MHZ, TASKS> {
             }
             self.wake(cs, false);
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::task::Wake;
+
+    use super::*;
+    use crate::systick::tests::{pass, simulate, take_interrupt};
+
+    const PERIOD: u32 = WRAP + 1;
+
+    #[derive(Default)]
+    struct Woken(AtomicU32);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn start() -> (Time<25, 2>, Arc<Woken>) {
+        simulate();
+        let time = Time::new();
+        time.start();
+        (time, Arc::default())
+    }
+
+    #[test]
+    fn a_handler_that_comes_before_systicks_sees_the_period_that_has_ended() {
+        let (time, woken) = start();
+        pass(PERIOD - 10);
+        assert_eq!(time.now(), 671_088);
+        pass(20);
+        // The core has entered SysTick's handler, and another one's before its first instruction.
+        SysTick.acknowledge();
+        assert_eq!(time.now(), 671_089);
+        time.schedule_wake(681_089, &Arc::clone(&woken).into());
+        time.interrupt();
+        assert_eq!(time.now(), 671_089);
+        pass(250_000 + 10);
+        time.interrupt();
+        assert_eq!(woken.0.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn time_never_goes_back_while_interrupts_are_masked() {
+        let (time, _) = start();
+        let mut last = 0;
+        for _ in 0..20 {
+            pass(PERIOD / 4);
+            let now = time.now();
+            assert_eq!(
+                now,
+                last + u64::from(PERIOD / 4 / 25) + u64::from(now - last > 167_772)
+            );
+            last = now;
+        }
+        // Two of them without a look.
+        pass(2 * PERIOD + 25);
+        assert!(time.now() > last);
+        let last = time.now();
+        time.interrupt();
+        assert!(time.now() >= last);
+    }
+
+    #[test]
+    fn an_alarm_of_several_periods_wakes_when_it_is_due_and_not_before() {
+        let (time, woken) = start();
+        time.schedule_wake(2_000_000, &Arc::clone(&woken).into());
+        while woken.0.load(Ordering::Relaxed) == 0 {
+            assert!(time.now() < 2_001_000);
+            pass(250);
+            if take_interrupt() {
+                time.interrupt();
+            }
+        }
+        assert!(time.now() >= 2_000_000);
     }
 }
