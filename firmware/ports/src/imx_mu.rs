@@ -5,6 +5,11 @@
 //! There are two kinds: [`Mu`] with one status and one control register (i.MX 7D reference manual, chapter 4.2
 //! "Messaging Unit (MU)"; i.MX 8M, chapter "Messaging Unit (MU)"), and [`Mu2`] with one for each purpose (i.MX
 //! 8ULP, i.MX 93, chapter "Messaging Unit (MU)"). Each side has registers of its own, at its own `BASE`.
+//!
+//! The sides may have clocks of their own. Then what one takes still stands as a request at the other for a few of
+//! its clocks, and a ring in that time is none. A side that sleeps until it is rung therefore also looks now and
+//! then, as by a timer. (SR.EP says that an event of this side is still on its way; whether taking an interrupt is
+//! such an event is to be tried on a chip.)
 
 use sinew_shm::domain::Doorbell;
 
