@@ -21,6 +21,9 @@ const TEMPERATURE: KeyExpr<'_> = KeyExpr::from_static("sensor/temperature");
 /// Between two samples, or until the core wakes next.
 const PERIOD: Duration = Duration::from_millis(200);
 
+/// The core wakes every so many ticks, 20 ms: so late comes what is due.
+pub const WAKE: u32 = 25 * 20_000;
+
 /// The application, with its session.
 pub struct Sensor {
     session: Session<Opens<Fixed<2>>>,

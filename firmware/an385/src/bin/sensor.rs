@@ -7,7 +7,7 @@
 
 use core::task::Waker;
 
-use an385::sensor::Sensor;
+use an385::sensor::{self, Sensor};
 use an385::shared::{self, Board, CALLS};
 use an385::{BATCH, board};
 use sinew::link::{Rx, Tx};
@@ -55,6 +55,7 @@ impl Node<'_> {
 
 fn run() -> Option<()> {
     let mut clock = board::Clock::start();
+    clock.restart(sensor::WAKE - 1);
     let end = &shared::open::<Unshared, true, BATCH>()?;
     let mut node = Node {
         sensor: Sensor::new()?,

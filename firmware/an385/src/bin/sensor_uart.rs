@@ -2,7 +2,7 @@
 #![no_std]
 #![no_main]
 
-use an385::sensor::Sensor;
+use an385::sensor::{self, Sensor};
 use an385::{BATCH, board, zenoh};
 use sinew::link::Rx;
 use sinew::time::Instant;
@@ -11,6 +11,7 @@ sinew_rt::board!("machine=mps2-an385 link=uart mtu={}", BATCH);
 
 fn run() -> Option<()> {
     let mut clock = board::Clock::start();
+    clock.restart(sensor::WAKE - 1);
     let (mut tx, mut rx) = zenoh::link();
     let mut sensor = Sensor::new()?;
     loop {
