@@ -269,7 +269,7 @@ impl fmt::Display for EndpointError {
             EndpointError::Misplaced(option) => {
                 write!(
                     f,
-                    "the option `{option}` does not apply to this kind of endpoint"
+                    "the option `{option}` does not apply to this kind of endpoint: leave it out"
                 )
             }
             EndpointError::Needs(option, other) => {

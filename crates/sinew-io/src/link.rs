@@ -71,6 +71,45 @@ pub struct Traffic {
     pub dropped: u64,
 }
 
+impl Traffic {
+    /// Every counter with its name, for tools.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let frames = &self.frames;
+        [
+            ("bytes_in", self.bytes_in),
+            ("bytes_out", self.bytes_out),
+            ("packets_in", frames.frames.into()),
+            ("bad_escape", frames.bad_escape.into()),
+            ("too_short", frames.too_short.into()),
+            ("bad_crc", frames.bad_crc.into()),
+            ("other_address", frames.other_address.into()),
+            ("too_large", frames.too_large.into()),
+            ("noise_bytes", frames.noise_bytes.into()),
+            ("dropped", self.dropped),
+        ]
+        .into_iter()
+    }
+
+    /// The sum of what passed over one link and then over another.
+    pub(crate) fn and(&self, then: &Traffic) -> Traffic {
+        let (a, b) = (&self.frames, &then.frames);
+        Traffic {
+            bytes_in: self.bytes_in.wrapping_add(then.bytes_in),
+            bytes_out: self.bytes_out.wrapping_add(then.bytes_out),
+            frames: FrameStats {
+                frames: a.frames.wrapping_add(b.frames),
+                bad_escape: a.bad_escape.wrapping_add(b.bad_escape),
+                too_short: a.too_short.wrapping_add(b.too_short),
+                bad_crc: a.bad_crc.wrapping_add(b.bad_crc),
+                other_address: a.other_address.wrapping_add(b.other_address),
+                too_large: a.too_large.wrapping_add(b.too_large),
+                noise_bytes: a.noise_bytes.wrapping_add(b.noise_bytes),
+            },
+            dropped: self.dropped.wrapping_add(then.dropped),
+        }
+    }
+}
+
 impl<L: Link + ?Sized> Link for Box<L> {
     type Tx = L::Tx;
     type Rx = L::Rx;

@@ -4,6 +4,9 @@ mod support;
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::thread;
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -11,7 +14,7 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept, bind,
     connect as connect_socket, listen as listen_socket, recv, send, socket_with,
 };
-use sinew::link::Rx;
+use sinew::link::{Rx, SendError};
 use sinew::rpc::CallError;
 use sinew_demo::{Num, cache, exercise, kinds};
 use sinew_io::link::{Link as _, Want};
@@ -21,6 +24,9 @@ use sinew_io::{Address, ConnectError, Endpoint, Server, connect, open, shm};
 use sinew_shm::linux::exchange::{self, ExchangeError, Field, TIMEOUT};
 use sinew_shm::linux::link::{Link, Options};
 use support::*;
+
+/// Packets one after another: enough that a wake-up that can be lost is.
+const ROUNDS: usize = 2000;
 
 fn path_of(listening: &Listening) -> &Path {
     match &listening.endpoint().address {
@@ -339,6 +345,52 @@ fn one_call_of_the_waker_hides_nothing_that_comes_after_it() {
         }
         assert!(near.halves().1.peek().is_err(), "{spin:?}");
     }
+}
+
+/// Whoever waits for a place takes the doorbell too: what it rang for may be a packet for another thread.
+#[test]
+fn packet_whose_doorbell_another_thread_took_wakes_the_thread_that_sleeps() {
+    let mut options = Options::default();
+    // No sign of life wakes it instead.
+    options.end.heartbeat = 3_600_000;
+    let (near, far) = Link::pair(shm::config::calls(64), options).unwrap();
+    let apart =
+        |link| ProcessLink::new(link, shm::config::CHANNEL, Duration::ZERO).map(|it| it.apart());
+    let taker = near.clone();
+    let (mut near, mut far) = (apart(near).unwrap(), apart(far).unwrap());
+    let is_over = AtomicBool::new(false);
+    let (tell, told) = channel();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                taker.on_ready();
+            }
+        });
+        scope.spawn(move || {
+            for _ in 0..ROUNDS {
+                while near.rx.peek() == Ok(None) {
+                    near.rx.wait(None);
+                }
+                near.rx.release();
+                tell.send(()).unwrap();
+            }
+        });
+        for _ in 0..ROUNDS {
+            while far.tx.place(1) == Err(SendError::Full) {
+                far.rx.wait(Some(Duration::from_millis(1)));
+            }
+            far.tx.commit(1).unwrap();
+            far.tx.flush();
+            let heard = told.recv_timeout(Duration::from_secs(10));
+            if heard.is_err() {
+                is_over.store(true, Ordering::Relaxed);
+                // So that the thread that sleeps ends as well.
+                drop(far);
+                panic!("it sleeps beside its packet");
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
 }
 
 #[test]

@@ -141,6 +141,8 @@ fn what_was_refused_is_counted() {
     // Nobody waits, so nobody was rung.
     assert_eq!((side.counts.rung, side.counts.suppressed()), (0, 4));
     assert_eq!(side.counts.violations, 0);
+    assert_eq!(second.counts(7), Some(side.counts));
+    assert_eq!(second.counts(8), None);
 }
 
 #[test]

@@ -242,6 +242,20 @@ fn opens_once_and_again_after_all_is_dropped() {
 }
 
 #[test]
+fn open_queue_gives_a_handle_without_its_sender() {
+    let queue = queue!();
+    assert!(queue.handle(0).is_none(), "nobody has opened it");
+    let (sender, mut receiver) = queue.split().unwrap();
+    let handle = queue.handle(3).unwrap();
+    handle.place(1).unwrap().commit(1).unwrap();
+    assert_eq!(handle.place(1).err(), Some(Refused::Full));
+    assert!(receiver.peek().unwrap().is_some());
+    drop((sender, receiver));
+    assert_eq!(handle.place(1).err(), Some(Refused::Closed));
+    assert!(queue.handle(0).is_none(), "it is closed again");
+}
+
+#[test]
 fn counters_add_up() {
     let queue = queue!();
     let (sender, mut receiver) = queue.split().unwrap();

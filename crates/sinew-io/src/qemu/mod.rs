@@ -27,6 +27,7 @@ use sinew::frame::{Framing, hdlc};
 use crate::bytes::ByteLink;
 use crate::connect_error::ConnectError;
 use crate::endpoint::{Carrier, Emulated, Endpoint};
+use crate::link::{AnyLink, Erased};
 use crate::shm::process::ProcessLink;
 use crate::shm::region;
 
@@ -130,6 +131,11 @@ impl Shared {
     /// One side of the link, which keeps the board.
     pub fn link(&mut self) -> &mut ProcessLink {
         &mut self.link
+    }
+
+    /// The side of the link, for calls, which keeps the board, and the memory.
+    pub fn into_parts(self) -> (AnyLink, OwnedFd) {
+        (Box::new(Erased(self.link)), self.memory)
     }
 
     /// The memory, in which the link lies at the beginning.

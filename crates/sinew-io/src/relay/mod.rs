@@ -14,7 +14,7 @@
 use std::sync::{Arc, Mutex};
 use std::task::Wake;
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::apart::{self, Apart, Listener};
 use crate::endpoint::{Address, Endpoint};
@@ -28,7 +28,7 @@ use crate::serve::control::Control;
 mod pump;
 
 pub use pump::Carried;
-use pump::{Bell, Ended, Ending, Noise, Trouble, pump};
+use pump::{Bell, Ended, Ending, Noise, Trouble, Watch, pump};
 
 /// Links at the same time. One more is closed and counted.
 const MAX_LINKS: usize = 256;
@@ -60,6 +60,28 @@ pub enum Event<'a> {
     /// So many bytes came on a stream of the endpoint, and no frame in them: it is framed otherwise, or is
     /// noise. Said once per link and direction.
     NoFrame(&'a Endpoint, u64),
+}
+
+/// A packet as it leaves, seen by who [watches](Relay::start_watched).
+#[derive(Clone, Copy, Debug)]
+pub struct Passing<'a> {
+    /// The number of the link, which [`Event::Opened`] gave.
+    pub link: u64,
+    /// Which way it goes.
+    pub way: Way,
+    /// When it was handed on, by this machine's clock.
+    pub time: SystemTime,
+    /// Its bytes, without the framing of either side.
+    pub packet: &'a [u8],
+}
+
+/// A direction over a relay.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Way {
+    /// From the first endpoint to the second.
+    Forth,
+    /// From the second endpoint to the first.
+    Back,
 }
 
 /// What has passed.
@@ -125,7 +147,11 @@ struct Shared {
     control: Control,
     totals: Mutex<Totals>,
     say: Box<dyn Fn(Event<'_>) + Send + Sync>,
+    see: Option<Box<See>>,
 }
+
+/// Who watches.
+type See = dyn Fn(Passing<'_>) + Send + Sync;
 
 impl Relay {
     /// Serves the first endpoint, in threads of its own: two for each link.
@@ -134,6 +160,28 @@ impl Relay {
         far: &Endpoint,
         say: impl Fn(Event<'_>) + Send + Sync + 'static,
     ) -> Result<Relay, ListenError> {
+        Relay::begin(served, far, Box::new(say), None)
+    }
+
+    /// The same, and `see` is called with each packet just before it leaves: in order for each link and
+    /// direction, an answer after what it answers, and from several threads at a time. The packet waits
+    /// for as long as the call takes. One that is dropped is not seen; one whose link closes in that
+    /// moment is.
+    pub fn start_watched(
+        served: &Endpoint,
+        far: &Endpoint,
+        say: impl Fn(Event<'_>) + Send + Sync + 'static,
+        see: impl Fn(Passing<'_>) + Send + Sync + 'static,
+    ) -> Result<Relay, ListenError> {
+        Relay::begin(served, far, Box::new(say), Some(Box::new(see)))
+    }
+
+    fn begin(
+        served: &Endpoint,
+        far: &Endpoint,
+        say: Box<dyn Fn(Event<'_>) + Send + Sync>,
+        see: Option<Box<See>>,
+    ) -> Result<Relay, ListenError> {
         let listener = apart::listen(served)?;
         let served = listener.endpoint().clone();
         let shared = Arc::new(Shared {
@@ -141,7 +189,8 @@ impl Relay {
             far: far.clone(),
             control: Control::default(),
             totals: Mutex::default(),
-            say: Box::new(say),
+            say,
+            see,
         });
         let run = shared.clone();
         let thread = thread::Builder::new().name("sinew-relay".into());
@@ -197,12 +246,17 @@ impl Shared {
         self.control.during(listener.waker(), || {
             for id in 1.. {
                 let link = loop {
-                    match listener.accept_within(None) {
-                        _ if self.control.is_stopped() => return,
-                        Some(link) => break link,
-                        None => {}
+                    // Before each sleep: the end may have come before there was anybody to wake.
+                    if self.control.is_stopped() {
+                        return;
+                    }
+                    if let Some(link) = listener.accept_within(None) {
+                        break link;
                     }
                 };
+                if self.control.is_stopped() {
+                    return;
+                }
                 threads.retain(|thread| !thread.is_finished());
                 if threads.len() >= MAX_LINKS {
                     self.refuse(Event::TooMany);
@@ -255,7 +309,7 @@ impl Shared {
                 break;
             };
             (self.say)(Event::Opened(id));
-            let ended = self.join(&mut near, &mut far, &mut totals);
+            let ended = self.join(id, &mut near, &mut far, &mut totals);
             drop(far);
             let mut so_far = totals;
             so_far.add_received(true, near.rx.traffic());
@@ -270,21 +324,38 @@ impl Shared {
     }
 
     /// Carries packets until one of the two ends.
-    fn join(&self, near: &mut Apart, far: &mut Apart, totals: &mut Totals) -> Ended {
+    fn join(&self, id: u64, near: &mut Apart, far: &mut Apart, totals: &mut Totals) -> Ended {
         let ending = Ending::of(near, far);
         let tell = |way, trouble| {
-            let [from, to] = [[&self.served, &self.far], [&self.far, &self.served]][way];
+            let (from, to) = match way {
+                Way::Forth => (&self.served, &self.far),
+                Way::Back => (&self.far, &self.served),
+            };
             match trouble {
                 Trouble::TooLarge(size, mtu) => (self.say)(Event::TooLarge(to, size, mtu)),
                 Trouble::CameTooLarge => (self.say)(Event::CameTooLarge(from)),
                 Trouble::NoFrame(bytes) => self.say_no_frame(from, bytes),
             }
         };
+        let see = self.see.as_deref().map(|see| {
+            move |way, packet: &[u8]| {
+                see(Passing {
+                    link: id,
+                    way,
+                    time: SystemTime::now(),
+                    packet,
+                })
+            }
+        });
+        let watch = Watch {
+            tell: &tell,
+            see: see.as_ref().map(|see| see as _),
+        };
         let ([forth, back], ended) = self.control.during(ending.clone().into(), || {
             if self.control.is_stopped() {
                 ending.clone().wake();
             }
-            pump(near, far, &ending, self.idle(), &tell)
+            pump(near, far, &ending, self.idle(), watch)
         });
         totals.add(&Totals {
             forth,

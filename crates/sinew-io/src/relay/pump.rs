@@ -11,6 +11,8 @@ use sinew::link::{SendError, Tx};
 use crate::apart::{Apart, Receive};
 use crate::lock;
 
+use super::Way;
+
 /// What one direction has carried.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Carried {
@@ -118,25 +120,36 @@ impl Noise {
     }
 }
 
-/// Carries packets until a side closes, or nothing has passed for as long as `idle` says. Trouble is
-/// told with its direction (0: from near to far).
+type Look<'a> = dyn Fn(Way, &[u8]) + Sync + 'a;
+
+/// Who is told of what happens while packets are carried; near to far is forth.
+#[derive(Clone, Copy)]
+pub(super) struct Watch<'a> {
+    pub(super) tell: &'a (dyn Fn(Way, Trouble) + Sync),
+    /// Sees each packet before it leaves, where anybody looks.
+    pub(super) see: Option<&'a Look<'a>>,
+}
+
+/// Carries packets until a side closes, or nothing has passed for as long as `idle` says.
 pub(super) fn pump(
     near: &mut Apart,
     far: &mut Apart,
     ending: &Ending,
     idle: Option<Duration>,
-    tell: &(dyn Fn(usize, Trouble) + Sync),
+    watch: Watch<'_>,
 ) -> ([Carried; 2], Ended) {
     let [forth, back] = &ending.bells;
     let (forth, back) = (
-        Way {
+        Lane {
+            way: Way::Forth,
             rx: &mut *near.rx,
             tx: &mut *far.tx,
             ends: [Ended::Near, Ended::Far],
             bell: forth,
             idle,
         },
-        Way {
+        Lane {
+            way: Way::Back,
             rx: &mut *far.rx,
             tx: &mut *near.tx,
             ends: [Ended::Far, Ended::Near],
@@ -145,8 +158,8 @@ pub(super) fn pump(
         },
     );
     let (forth, back) = thread::scope(|scope| {
-        let back = scope.spawn(|| back.carry(ending, &|trouble| tell(1, trouble)));
-        let forth = forth.carry(ending, &|trouble| tell(0, trouble));
+        let back = scope.spawn(|| back.carry(ending, watch));
+        let forth = forth.carry(ending, watch);
         (forth, back.join().unwrap_or_default())
     });
     let why = lock(&ending.why).unwrap_or(Ended::Stopped);
@@ -154,7 +167,8 @@ pub(super) fn pump(
 }
 
 /// One direction.
-struct Way<'a> {
+struct Lane<'a> {
+    way: Way,
     rx: &'a mut (dyn Receive + Send),
     tx: &'a mut (dyn Tx + Send),
     /// Why, where the source or the target closes.
@@ -163,15 +177,22 @@ struct Way<'a> {
     idle: Option<Duration>,
 }
 
-impl Way<'_> {
-    fn carry(self, ending: &Ending, tell: &dyn Fn(Trouble)) -> Carried {
-        let Way {
+impl Lane<'_> {
+    fn carry(self, ending: &Ending, watch: Watch<'_>) -> Carried {
+        let Lane {
+            way,
             rx,
             tx,
             ends: [source, target],
             bell,
             idle,
         } = self;
+        let tell = |trouble| (watch.tell)(way, trouble);
+        let see = |packet: &[u8]| {
+            if let Some(see) = watch.see {
+                see(way, packet);
+            }
+        };
         let waker = bell.clone().into();
         let mut carried = Carried::default();
         let mut quiet = Quiet::default();
@@ -209,7 +230,7 @@ impl Way<'_> {
                     break;
                 }
             };
-            match give(tx, packet) {
+            match give(tx, packet, see) {
                 Ok(()) => {
                     carried.packets += 1;
                     carried.bytes += packet.len() as u64;
@@ -254,11 +275,15 @@ impl Quiet {
     }
 }
 
-/// A packet of no bytes says nothing, and is not sent.
-fn give(tx: &mut (dyn Tx + Send), packet: &[u8]) -> Result<(), SendError> {
+/// A packet of no bytes says nothing, and is not sent. It is seen once it has a place, so that one which
+/// waits for that is seen once, and before it leaves, so that its answer is seen after it.
+fn give(tx: &mut (dyn Tx + Send), packet: &[u8], see: impl FnOnce(&[u8])) -> Result<(), SendError> {
     let place = tx.place(packet.len())?;
     let place = place.get_mut(..packet.len()).ok_or(SendError::TooLarge)?;
     place.copy_from_slice(packet);
+    if !packet.is_empty() {
+        see(packet);
+    }
     tx.commit(packet.len())
 }
 

@@ -27,15 +27,17 @@ use crate::link::{Link, Want};
 use crate::lock;
 
 pub(crate) mod control;
+mod counters;
 mod lane;
 pub(crate) mod listen;
 mod pump;
 mod seat;
 mod udp;
 
+pub use counters::LinkCounters;
 pub use listen::{ListenError, Listening};
 pub(crate) use pump::Next;
-use seat::{Lanes, Promise, Seat};
+use seat::{Drivers, Lanes, Promise, Seat};
 
 /// Services `S` with room for `CALLS` calls that outlive their receive step, over all links.
 pub struct Server<S: Service, const CALLS: usize = 64> {
@@ -55,6 +57,7 @@ struct Shared<S: Service, const CALLS: usize> {
     max_links: usize,
     refused: AtomicU32,
     watch: OnceLock<Box<dyn Fn(LinkEvent) + Send + Sync>>,
+    counters: OnceLock<LinkCounters>,
     engine: Mutex<Engine<S, CALLS>>,
 }
 
@@ -66,6 +69,9 @@ struct Engine<S: Service, const CALLS: usize> {
     links: Vec<Lanes>,
     /// Seats for links that are still coming about.
     promised: usize,
+    drivers: Arc<Drivers>,
+    /// Wakes all of them.
+    waker: Waker,
 }
 
 /// What happened to a link, which is known by its number until it closes.
@@ -147,17 +153,21 @@ impl<S: Service, const CALLS: usize> Server<S, CALLS> {
     /// for the life of the program: answers in other threads may point at them.
     pub fn with_capacities(services: S, max_links: usize) -> Self {
         let slots: &'static [Slot; CALLS] = Box::leak(Box::new([const { Slot::new() }; CALLS]));
+        let drivers = Arc::new(Drivers::default());
         Server {
             shared: Arc::new(Shared {
                 clock: Clock::start(),
                 max_links: max_links.min(usize::from(u16::MAX)),
                 refused: AtomicU32::new(0),
                 watch: OnceLock::new(),
+                counters: OnceLock::new(),
                 engine: Mutex::new(Engine {
                     server: rpc::Server::new(slots),
                     services,
                     links: Vec::new(),
                     promised: 0,
+                    waker: drivers.clone().into(),
+                    drivers,
                 }),
             }),
         }
@@ -172,6 +182,13 @@ impl<S: Service, const CALLS: usize> Server<S, CALLS> {
     /// the server. Only the first watcher counts; set it before listening.
     pub fn on_link(&self, watch: impl Fn(LinkEvent) + Send + Sync + 'static) {
         let _ = self.shared.watch.set(Box::new(watch));
+    }
+
+    /// Counts there what passes over each link. Only the first counters count; set them before listening.
+    ///
+    /// They are told when a link's thread goes to sleep, and now and then while it does not.
+    pub fn count_links(&self, counters: LinkCounters) {
+        let _ = self.shared.counters.set(counters);
     }
 
     /// How many clients were refused, for whatever reason ([`Why`]); over udp, how many packets.

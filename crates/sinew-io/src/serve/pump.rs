@@ -55,9 +55,21 @@ pub(super) fn run<L: Link, S: Service, const CALLS: usize>(
     }
 }
 
-/// One bounded piece of work: packets in, answers out, then deferred answers, then streams.
-/// `moved`: whether the turn before moved something out of the lanes.
+/// One bounded piece of work, and what passed counted.
 pub(super) fn turn<L: Link, S: Service, const CALLS: usize>(
+    link: &mut L,
+    seat: &mut Seat<S, CALLS>,
+    clock: Clock,
+    moved: &mut bool,
+) -> Next {
+    let next = work(link, seat, clock, moved);
+    seat.count(!matches!(next, Next::Turn), || link.traffic());
+    next
+}
+
+/// Packets in, answers out, then deferred answers, then streams.
+/// `moved`: whether the turn before moved something out of the lanes.
+fn work<L: Link, S: Service, const CALLS: usize>(
     link: &mut L,
     seat: &mut Seat<S, CALLS>,
     clock: Clock,

@@ -1,15 +1,15 @@
 //! One link's part in the shared engine.
 
-use std::sync::Arc;
-use std::task::Waker;
+use std::sync::{Arc, Mutex};
+use std::task::{Wake, Waker};
 
-use sinew::link::SendError;
+use sinew::link::{Port, SendError};
 use sinew::rpc::{Channels, Service, Via};
 use sinew::time::Instant;
 
 use super::lane::{Lane, LaneEnd};
 use super::{Engine, LinkEvent, Shared};
-use crate::link::Want;
+use crate::link::{Traffic, Want};
 use crate::lock;
 
 /// The lanes of a link id; used again when no responder points at them any more.
@@ -33,6 +33,24 @@ impl Lanes {
     }
 }
 
+/// The drivers of all links: what services wake that have something to go on with.
+///
+/// Any of them could go on, but one that waits for its carrier does not listen: so all are woken.
+#[derive(Default)]
+pub(super) struct Drivers(Mutex<Vec<&'static Lane>>);
+
+impl Wake for Drivers {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        for lane in lock(&self.0).iter() {
+            lane.ring();
+        }
+    }
+}
+
 /// A link id, its lanes and what its thread knows of the engine. Dropping it ends the link's calls.
 pub(super) struct Seat<S: Service, const CALLS: usize> {
     shared: Arc<Shared<S, CALLS>>,
@@ -43,7 +61,12 @@ pub(super) struct Seat<S: Service, const CALLS: usize> {
     pub(super) deadline: Instant,
     /// A service has more to do as soon as there is a place.
     pub(super) is_busy: bool,
+    /// Turns since the counters were told.
+    untold: u8,
 }
+
+/// So many turns at most.
+const UNTOLD: u8 = 64;
 
 /// A seat is kept free for a link that is still coming about, so that a client to whom memory was
 /// given is not sent away after it.
@@ -61,6 +84,15 @@ impl<S: Service, const CALLS: usize> Engine<S, CALLS> {
     fn is_full(&self, max_links: usize) -> bool {
         let taken = self.links.iter().filter(|lanes| lanes.is_taken).count();
         taken + self.promised >= max_links
+    }
+
+    /// Lets the services go on; `true` where they want it again as soon as there is a place.
+    fn go_on(&mut self, now: Instant) -> bool {
+        let is_busy = self.services.poll(now);
+        if !is_busy {
+            self.services.arm(&self.waker);
+        }
+        is_busy
     }
 }
 
@@ -107,6 +139,7 @@ impl<S: Service, const CALLS: usize> Shared<S, CALLS> {
             found = links.iter_mut().enumerate().next_back().and_then(take);
         }
         let (id, (urgent, bulk)) = found?;
+        lock(&engine.drivers.0).push(urgent.lane());
         drop(engine);
         self.tell(LinkEvent::Opened(id));
         Some(Seat {
@@ -121,6 +154,7 @@ impl<S: Service, const CALLS: usize> Shared<S, CALLS> {
             bulk,
             deadline: Instant::FAR,
             is_busy: false,
+            untold: 0,
         })
     }
 }
@@ -133,8 +167,8 @@ impl<S: Service, const CALLS: usize> Seat<S, CALLS> {
             server, services, ..
         } = &mut *engine;
         let len = server.handle(packet, &self.via, place, services, now);
-        self.is_busy = services.poll(now);
         self.deadline = server.deadline();
+        self.is_busy = engine.go_on(now);
         len
     }
 
@@ -145,8 +179,8 @@ impl<S: Service, const CALLS: usize> Seat<S, CALLS> {
             server, services, ..
         } = &mut *engine;
         let result = server.poll(&self.via, place, services, now);
-        self.is_busy = services.poll(now);
         self.deadline = server.deadline();
+        self.is_busy = engine.go_on(now);
         result
     }
 
@@ -163,6 +197,18 @@ impl<S: Service, const CALLS: usize> Seat<S, CALLS> {
         self.urgent.take_ring() | self.bulk.take_ring()
     }
 
+    /// Tells the counters, where there are some, what has passed over the link: `now`, or when it is time to.
+    pub(super) fn count(&mut self, now: bool, traffic: impl FnOnce() -> Traffic) {
+        let Some(counters) = self.shared.counters.get() else {
+            return;
+        };
+        self.untold += 1;
+        if now || self.untold == UNTOLD {
+            self.untold = 0;
+            counters.note(self.via.link, traffic());
+        }
+    }
+
     /// Wakes `waker` when a lane has something that can leave. What waits in a lane for the
     /// carrier does not: it would do so again and again.
     pub(super) fn arm(&mut self, waker: &Waker, want: Want) {
@@ -177,21 +223,25 @@ impl<S: Service, const CALLS: usize> Seat<S, CALLS> {
 
 impl<S: Service, const CALLS: usize> Drop for Seat<S, CALLS> {
     fn drop(&mut self) {
+        if let Some(counters) = self.shared.counters.get() {
+            counters.close(self.via.link); // before another link can have its number
+        }
         let now = self.shared.clock.now();
         let mut engine = lock(&self.shared.engine);
         let Engine {
-            server,
-            services,
-            links,
-            ..
+            server, services, ..
         } = &mut *engine;
         server.link_down(&self.via, services, now);
+        lock(&engine.drivers.0).retain(|lane| !std::ptr::eq(*lane, self.urgent.lane()));
         // Perhaps nobody is left who would: streams to this link are let go, so that its seat and
         // its call slots become free.
-        services.poll(now);
+        if engine.go_on(now) {
+            // A ring may have reached this link alone.
+            engine.waker.wake_by_ref();
+        }
         // Not before its lanes are closed, which happens when the fields are dropped: `open`
         // refuses until then.
-        if let Some(lanes) = links.get_mut(usize::from(self.via.link)) {
+        if let Some(lanes) = engine.links.get_mut(usize::from(self.via.link)) {
             lanes.is_taken = false;
         }
         drop(engine);

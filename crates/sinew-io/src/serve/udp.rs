@@ -10,7 +10,7 @@ use super::Server;
 use super::control::Control;
 use super::seat::Seat;
 use crate::endpoint::Endpoint;
-use crate::link::Want;
+use crate::link::{Traffic, Want};
 use crate::sleep::{Sleeper, reading, writing};
 
 /// Addresses that are remembered at the same time.
@@ -49,6 +49,7 @@ struct Peer<S: Service, const CALLS: usize> {
     address: SocketAddr,
     heard: Instant,
     seat: Seat<S, CALLS>,
+    traffic: Traffic,
 }
 
 pub(super) fn run<S: Service, const CALLS: usize>(
@@ -89,6 +90,10 @@ pub(super) fn run<S: Service, const CALLS: usize>(
                     continue;
                 };
                 answer.len = peer.seat.handle(packet, &mut answer.place, now);
+                peer.traffic.bytes_in += len as u64;
+                peer.traffic.bytes_out += answer.len as u64;
+                let packets = &mut peer.traffic.frames.frames;
+                *packets = packets.wrapping_add(1);
                 answer.to = address;
                 room = answer.send(socket);
             }
@@ -100,6 +105,7 @@ pub(super) fn run<S: Service, const CALLS: usize>(
                 if due || now >= peer.seat.deadline {
                     while room && let Ok(len @ 1..) = peer.seat.poll(&mut answer.place, now) {
                         (answer.len, answer.to) = (len, peer.address);
+                        peer.traffic.bytes_out += len as u64;
                         room = answer.send(socket);
                     }
                     // The rings are taken: every engine is asked again when there is room.
@@ -109,7 +115,11 @@ pub(super) fn run<S: Service, const CALLS: usize>(
                 busy |= peer.seat.is_busy;
                 deadline = deadline.min(peer.seat.deadline);
             }
-            if room && (received || moved || busy) {
+            let is_on = room && (received || moved || busy);
+            for peer in &mut peers {
+                peer.seat.count(!is_on, || peer.traffic);
+            }
+            if is_on {
                 continue;
             }
             let want = if room { Want::Packet } else { Want::Place };
@@ -140,6 +150,7 @@ fn forward<S: Service, const CALLS: usize>(
             if !send(socket, packet, peer.address) {
                 return false;
             }
+            peer.traffic.bytes_out += packet.len() as u64;
             lane.release();
             *moved = true;
         }
@@ -181,6 +192,7 @@ fn seat<'p, S: Service, const CALLS: usize>(
         address,
         heard: now,
         seat,
+        traffic: Traffic::default(),
     });
     peers.last_mut()
 }

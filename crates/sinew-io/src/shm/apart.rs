@@ -5,7 +5,7 @@
 //! that very place; and for a receiving half that is armed instead of slept on.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Wake, Waker};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use rustix::event::epoll::EventFlags;
 use sinew::link::{RecvError, Rx, SendError, Tx};
 use sinew_shm::linux::link::Link;
 
-use super::process::{Flag, ProcessLink, ProcessRx, ProcessTx, sleep_on};
+use super::process::{ProcessLink, ProcessRx, ProcessTx, sleep_on};
 use super::spin::Spin;
 use super::watch;
 use crate::apart::{Apart, Receive};
@@ -28,6 +28,8 @@ impl ProcessLink {
     /// The halves, for two threads; see [`apart`](crate::apart). The link closes with the receiving
     /// one.
     pub fn apart(self) -> Apart {
+        let mut sleeper = self.sleeper;
+        let woken = Arc::new(Woken::of(sleeper.waker()));
         Apart {
             tx: Box::new(ApartTx {
                 tx: self.tx.half,
@@ -37,10 +39,10 @@ impl ProcessLink {
             rx: Box::new(ApartRx {
                 rx: self.rx,
                 link: self.link,
-                sleeper: self.sleeper,
+                sleeper,
                 spin: self.spin,
-                waker: self.woken.clone().into(),
-                woken: self.woken,
+                waker: woken.clone().into(),
+                woken,
                 watch: None,
                 _keep: self.keep,
             }),
@@ -159,11 +161,51 @@ struct ApartRx {
     link: Link,
     sleeper: Sleeper,
     spin: Spin,
-    woken: Arc<Flag>,
+    woken: Arc<Woken>,
     waker: Waker,
     /// Made when it is first armed.
     watch: Option<watch::Watch>,
     _keep: Option<Box<dyn Send>>,
+}
+
+/// The waker of a receiving half. The doorbell that its thread sleeps on may be taken by another thread:
+/// then its sleeper is rung. Awake it needs no bell, and most wake-ups are of its own making.
+struct Woken {
+    is_woken: AtomicBool,
+    is_asleep: AtomicBool,
+    sleeper: Waker,
+}
+
+impl Woken {
+    fn of(sleeper: Waker) -> Woken {
+        Woken {
+            is_woken: AtomicBool::new(false),
+            is_asleep: AtomicBool::new(false),
+            sleeper,
+        }
+    }
+
+    /// Whether it may sleep now; `false`: it was woken already.
+    fn falls_asleep(&self) -> bool {
+        // One of the two sees what the other has stored.
+        self.is_asleep.store(true, Ordering::SeqCst);
+        let falls = !self.is_woken.load(Ordering::SeqCst);
+        self.is_asleep.store(falls, Ordering::SeqCst);
+        falls
+    }
+}
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.is_woken.store(true, Ordering::SeqCst);
+        if self.is_asleep.load(Ordering::SeqCst) {
+            self.sleeper.wake_by_ref();
+        }
+    }
 }
 
 impl Receive for ApartRx {
@@ -173,10 +215,12 @@ impl Receive for ApartRx {
         if self.spin.until(timeout, is_ready) {
             return;
         }
-        self.woken.0.store(false, Ordering::Relaxed);
+        self.woken.is_woken.store(false, Ordering::Relaxed);
         self.rx.arm(&self.waker);
-        if !self.woken.0.load(Ordering::Acquire) {
+        if self.woken.falls_asleep() {
             sleep_on(&self.link, &mut self.sleeper, timeout);
+            self.woken.is_asleep.store(false, Ordering::SeqCst);
+            self.link.on_ready();
         }
     }
 

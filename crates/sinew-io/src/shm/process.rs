@@ -149,6 +149,7 @@ impl<T: Tx> Link for ProcessLink<T> {
             return;
         }
         sleep_on(&self.link, &mut self.sleeper, timeout);
+        self.link.on_ready();
     }
 
     fn waker(&mut self) -> Waker {
@@ -160,7 +161,7 @@ impl<T: Tx> Link for ProcessLink<T> {
     }
 }
 
-/// Until the peer rings, for a heartbeat at most.
+/// Until the peer rings, for a heartbeat at most. [`link::Link::on_ready`] is the caller's.
 pub(super) fn sleep_on(link: &link::Link, sleeper: &mut Sleeper, timeout: Option<Duration>) {
     let Some(bell) = link.descriptor() else {
         return;
@@ -169,7 +170,6 @@ pub(super) fn sleep_on(link: &link::Link, sleeper: &mut Sleeper, timeout: Option
     let heartbeat = link.heartbeat();
     let timeout = timeout.map_or(heartbeat, |timeout| timeout.min(heartbeat));
     sleeper.sleep(reading(&bell), None, Some(timeout));
-    link.on_ready();
 }
 
 /// A waker for a thread that looks before it sleeps.

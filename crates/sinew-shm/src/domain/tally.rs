@@ -2,6 +2,7 @@
 
 use super::layout::statistics;
 use super::memory::Memory;
+use super::observe::Counts;
 use crate::word::Words;
 
 /// The statistics line of a channel, and the counts that only this side knows.
@@ -29,6 +30,15 @@ impl Tally {
     #[inline(always)]
     pub(super) fn line(&self) -> Words {
         self.line
+    }
+
+    /// All of them, as an observer has them.
+    pub(super) fn counts(&self) -> Counts {
+        let mut words = [0; 16];
+        for (at, word) in words.iter_mut().enumerate() {
+            *word = self.line.at(at).get();
+        }
+        Counts::of(&words)
     }
 
     /// Begins to count rings: positions begin anew as well, and one is compared with the other.

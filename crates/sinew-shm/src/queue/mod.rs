@@ -205,6 +205,12 @@ impl<L: Lock, const BLOCKS: usize, const SIZE: usize> Queue<L, BLOCKS, SIZE> {
         Some((Sender::new(self, session), Receiver::new(self, head)))
     }
 
+    /// A handle as [`Sender::handle`] gives it, of the sender that there is now; `None` where the queue is closed.
+    pub fn handle(&'static self, reserve: usize) -> Option<Handle<L, BLOCKS, SIZE>> {
+        let session = self.locked(|producers| producers.open);
+        (session != 0).then(|| Handle::new(self, session, reserve))
+    }
+
     /// Counters, readable from any context.
     pub fn stats(&self) -> Stats {
         let discarded = self.shared.0.discarded.get();

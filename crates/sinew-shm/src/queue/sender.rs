@@ -27,21 +27,14 @@ pub struct Sender<L: Lock + 'static, const BLOCKS: usize, const SIZE: usize> {
 impl<L: Lock, const BLOCKS: usize, const SIZE: usize> Sender<L, BLOCKS, SIZE> {
     pub(super) fn new(queue: &'static Queue<L, BLOCKS, SIZE>, session: u32) -> Self {
         Sender {
-            handle: Handle {
-                queue,
-                session,
-                reserve: 0,
-            },
+            handle: Handle::new(queue, session, 0),
         }
     }
 
     /// A handle for another context, that leaves `reserve` blocks free: 1 for urgent answers, more
     /// for bulk streams. At least one block is for it: a larger reserve counts as `BLOCKS - 1`.
     pub fn handle(&self, reserve: usize) -> Handle<L, BLOCKS, SIZE> {
-        Handle {
-            reserve: reserve.min(BLOCKS - 1) as u32,
-            ..self.handle
-        }
+        Handle::new(self.handle.queue, self.handle.session, reserve)
     }
 
     /// As [`Handle::place`], with nothing left free.
@@ -83,6 +76,18 @@ impl<L: 'static, const BLOCKS: usize, const SIZE: usize> Clone for Handle<L, BLO
 }
 
 impl<L: Lock, const BLOCKS: usize, const SIZE: usize> Handle<L, BLOCKS, SIZE> {
+    pub(super) fn new(
+        queue: &'static Queue<L, BLOCKS, SIZE>,
+        session: u32,
+        reserve: usize,
+    ) -> Self {
+        Handle {
+            queue,
+            session,
+            reserve: reserve.min(BLOCKS - 1) as u32,
+        }
+    }
+
     /// Takes a block of `SIZE` bytes for a packet of at least `min`.
     #[inline]
     pub fn place(&self, min: usize) -> Result<Place<L, BLOCKS, SIZE>, Refused> {

@@ -29,6 +29,7 @@ mod handoff;
 mod ids;
 mod message;
 mod reach;
+mod schema;
 mod server;
 mod status;
 
@@ -43,6 +44,7 @@ pub use reach::{
     AsyncBidiStreaming, AsyncClientStreaming, AsyncServerStreaming, AsyncUnary, BidiStreaming,
     ClientStreaming, Direct, ServerStreaming, Unary, direct,
 };
+pub use schema::Schema;
 pub use server::{
     AnswerError, Call, Channels, Cx, DEFAULT_LIFETIME, FromSlot, Input, Responder, Server, Service,
     Slot, Stats as ServerStats, Stop, StreamCx, StreamIn, Via, Writer,

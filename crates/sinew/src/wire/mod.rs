@@ -20,6 +20,11 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
+    /// All that has not been read.
+    pub const fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
     /// The next byte.
     #[inline]
     pub fn byte(&mut self) -> Option<u8> {

@@ -214,7 +214,7 @@ impl core::fmt::Display for Problem {
         match self {
             Problem::NoFile => f.write_str("it is no file: check the path"),
             Problem::Io(kind) => write!(f, "cannot be read ({kind}): check path and permissions"),
-            Problem::Syntax(message) => write!(f, "no TOML: {message}"),
+            Problem::Syntax(message) => write!(f, "no TOML: {message}: correct it"),
             Problem::UnknownKey { key, known } => {
                 let known = known.join(", ");
                 write!(f, "there is no key `{key}`: known here are {known}")

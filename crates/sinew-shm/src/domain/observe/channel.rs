@@ -146,8 +146,12 @@ impl Counts {
     }
 
     fn read(source: &(impl Source + ?Sized), at: u32) -> Option<Counts> {
-        let words = source.line(at)?;
-        Some(Counts {
+        Some(Counts::of(&source.line(at)?))
+    }
+
+    /// Those of a statistics line.
+    pub(in super::super) fn of(words: &[u32; 16]) -> Counts {
+        Counts {
             sent: words[statistics::SENT],
             reclaimed: words[statistics::RECLAIMED],
             received: words[statistics::RECEIVED],
@@ -158,7 +162,7 @@ impl Counts {
             filtered: words[statistics::FILTERED],
             unwanted: words[statistics::UNWANTED],
             violations: words[statistics::VIOLATIONS],
-        })
+        }
     }
 }
 

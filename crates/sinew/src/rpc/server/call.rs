@@ -106,6 +106,17 @@ impl<'a> Call<'a> {
         self.route.method
     }
 
+    /// The packet that this step has written so far; empty where there is none. What leaves later, by a
+    /// [`Responder`] or a [`Writer`], is never here.
+    pub fn written(&self) -> &[u8] {
+        self.place.get(..self.written).unwrap_or_default()
+    }
+
+    /// What the engine has refused so far.
+    pub fn stats(&self) -> &Stats {
+        self.stats
+    }
+
     /// Serves a unary method: decodes, calls `handler`, answers. Returns `true`, so that a
     /// dispatcher can end with it.
     pub fn unary<Q: Decode, R: Encode>(

@@ -5,6 +5,7 @@
 //! every call that outlives its step has a deadline, everything refused is counted, and what does
 //! not fit is answered with RESOURCE_EXHAUSTED.
 
+use core::task::Waker;
 use core::time::Duration;
 
 use super::message::MethodKind;
@@ -39,6 +40,11 @@ pub trait Service {
     fn poll(&mut self, _now: Instant) -> bool {
         false
     }
+
+    /// Wakes `waker` once when there is something to go on with that no packet brings, at once where there is
+    /// already: written by another thread or an interrupt handler. Drivers call it after each [`Service::poll`]
+    /// that returned `false`.
+    fn arm(&mut self, _waker: &Waker) {}
 }
 
 impl<S: Service + ?Sized> Service for &mut S {
@@ -52,6 +58,10 @@ impl<S: Service + ?Sized> Service for &mut S {
 
     fn poll(&mut self, now: Instant) -> bool {
         (**self).poll(now)
+    }
+
+    fn arm(&mut self, waker: &Waker) {
+        (**self).arm(waker);
     }
 }
 
@@ -69,6 +79,10 @@ macro_rules! tuple_services {
             fn poll(&mut self, now: Instant) -> bool {
                 // Every service gets its turn.
                 $(self.$index.poll(now))|*
+            }
+
+            fn arm(&mut self, waker: &Waker) {
+                $(self.$index.arm(waker);)*
             }
         }
     };

@@ -247,6 +247,13 @@ impl<T: Encode> Writer<T> {
             .send(PacketType::SERVER_STREAM, &Of(item), Status::OK)
     }
 
+    /// As [`Writer::send`], with whatever encodes as a `T` does: a service that keeps items in another form
+    /// writes them once.
+    pub fn send_as(&mut self, item: &impl Encode) -> Result<(), AnswerError> {
+        self.ticket
+            .send(PacketType::SERVER_STREAM, &Of(item), Status::OK)
+    }
+
     /// Ends the stream with a status.
     pub fn finish(&mut self, status: Status) -> Result<(), AnswerError> {
         self.ticket.finish(&Nothing, status)
