@@ -148,8 +148,9 @@ bench-host:
 	cargo build -q --profile bench -p sinew-cli -p sinew-bench
 	target/release/sinew-bench $(BENCH)
 
-docs: ## the book and the API reference
+docs: ## the book and the API reference; its links and code samples are checked
 	@./setup docs
+	cargo test -q -p sinew-tests --test docs --test book
 	mdbook build docs
 	cargo doc -q --workspace --no-deps --all-features
 	@echo "the book: target/book/index.html; the API: target/doc/sinew/index.html"

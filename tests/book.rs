@@ -2,16 +2,28 @@
 
 #[path = "book/channels.rs"]
 mod channels;
+#[path = "book/fifo.rs"]
+mod fifo;
+#[path = "book/log.rs"]
+mod log_console;
 #[path = "book/messages.rs"]
 mod messages;
+#[path = "book/mocks.rs"]
+mod mocks;
 #[path = "book/porting.rs"]
 mod porting;
 #[path = "book/pubsub.rs"]
 mod pubsub;
+#[path = "book/sampling.rs"]
+mod sampling;
 #[path = "../examples/tutorial/src/service.rs"]
 mod service;
 #[path = "book/streams.rs"]
 mod streams;
+#[path = "book/telling.rs"]
+mod telling;
+#[path = "book/update.rs"]
+mod update;
 #[path = "book/xous.rs"]
 mod xous;
 

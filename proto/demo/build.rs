@@ -4,7 +4,12 @@ fn main() {
     sinew_gen::Builder::new()
         .protos(&["demo.proto"])
         .mocks(true)
-        .descriptors(true)
+        .schema(true)
+        .comments(true)
         .build();
-    sinew_gen::build(&["../sinew/benchmark.proto"]);
+    sinew_gen::Builder::new()
+        .protos(&["../sinew/benchmark.proto"])
+        .schema(true)
+        .comments(true)
+        .build();
 }

@@ -4,7 +4,7 @@ use sinew_gen::Builder;
 
 fn main() {
     let run = |proto: &str| Builder::new().protos(&[format!("protos/{proto}")]);
-    run("features.proto").descriptors(true).mocks(true).build();
+    run("features.proto").schema(true).mocks(true).build();
     run("versions.proto").build();
     run("rootless.proto").build();
     run("hostile.proto")

@@ -1,27 +1,45 @@
 //! Why there is no link: the error of `sinew-io` in two parts, what happened and what to do.
 
+use std::io;
 use std::os::unix::fs::FileTypeExt;
 
+use rustix::io::Errno;
 use sinew_io::open::remedy;
-use sinew_io::{Address, ConnectError, Endpoint};
+use sinew_io::{Address, AnyLink, ConnectError, Endpoint};
 
 use crate::failure::Failure;
+use crate::progress::Progress;
 use crate::schema::Method;
 
-/// The endpoint, at which the method was to be called, cannot be reached.
-pub fn unreachable(endpoint: &Endpoint, method: &Method, error: &ConnectError) -> Failure {
+/// The link to an endpoint, at which the method is to be called, or whoever is there to be asked.
+pub fn open(endpoint: &Endpoint, method: Option<&Method>) -> Result<AnyLink, Failure> {
+    let _shown = Progress::waiting(format!("connecting to {}", endpoint.address));
+    sinew_io::open(endpoint).map_err(|error| unreachable(endpoint, method, &error))
+}
+
+/// The endpoint, at which the method was to be called, or whoever is there to be asked, cannot be reached.
+pub fn unreachable(endpoint: &Endpoint, method: Option<&Method>, error: &ConnectError) -> Failure {
     let (cause, mut help) = explain(endpoint, error);
     let may_serve = !matches!(endpoint.address, Address::Serial(..))
         && other_file(endpoint).is_none()
         && endpoint.doorbell.is_none()
         && matches!(error, ConnectError::NoServer(_));
-    if may_serve && method.is_demo() {
+    if may_serve && method.is_some_and(Method::is_demo) {
         help += &format!("; `sinew serve {endpoint}` starts the demo");
     }
     Failure::NoConnection {
         endpoint: endpoint.address.to_string(),
         cause,
         help,
+    }
+}
+
+/// Whether the tool can have a link there beside those of others, and after one that it has closed.
+pub fn takes_several(endpoint: &Endpoint) -> bool {
+    match endpoint.address {
+        Address::Tcp(..) | Address::Udp(..) | Address::Unix(_) => true,
+        Address::Shm(_) => endpoint.doorbell.is_none(),
+        _ => false,
     }
 }
 
@@ -131,8 +149,20 @@ pub fn explain(endpoint: &Endpoint, error: &ConnectError) -> (String, String) {
                 Some(_) => "check the file, offset=, and mtu= or config= against the other side",
                 None => "check the address",
             };
-            (error.to_string(), remedy(error).unwrap_or(other).into())
+            let help = remedy_at(endpoint, error).unwrap_or(other);
+            (error.to_string(), help.into())
         }
+    }
+}
+
+/// What to do about an error of the operating system at an endpoint; `None` where that depends on what was
+/// tried.
+pub fn remedy_at(endpoint: &Endpoint, error: &io::Error) -> Option<&'static str> {
+    let has_path = matches!(endpoint.address, Address::Unix(_) | Address::Shm(_));
+    match error.kind() {
+        // The library refuses it before the system can.
+        io::ErrorKind::InvalidInput if has_path => remedy(&Errno::NAMETOOLONG.into()),
+        _ => remedy(error),
     }
 }
 

@@ -2,11 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use serde_json::{Value, json};
 use sinew_gen::{Builder, Stale};
 use sinew_shm::domain::file::system::SystemFile;
 
 use crate::failure::Failure;
 use crate::output;
+use crate::progress::Progress;
 
 /// Generate Rust from .proto files: messages, services, clients; or from a system file: links.
 ///
@@ -53,6 +55,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
 }
 
 fn protos(args: &Args) -> Result<(), Failure> {
+    let _shown = Progress::waiting("generating");
     let mut builder = Builder::new().protos(&args.files).mocks(args.mocks);
     for folder in &args.include {
         builder = builder.include(folder);
@@ -67,7 +70,7 @@ fn protos(args: &Args) -> Result<(), Failure> {
         return fresh(&builder.check(&args.out)?);
     }
     let path = builder.generate_to(&args.out)?;
-    output::line(&path.display().to_string())
+    written(&path)
 }
 
 fn system(args: &Args, file: &Path) -> Result<(), Failure> {
@@ -101,11 +104,24 @@ fn system(args: &Args, file: &Path) -> Result<(), Failure> {
             "check the path and its permissions",
         )
     })?;
-    output::line(&path.display().to_string())
+    written(&path)
+}
+
+fn written(path: &Path) -> Result<(), Failure> {
+    let path = path.display().to_string();
+    output::line(&match output::is_json() {
+        true => json!({ "written": path }).to_string(),
+        false => path,
+    })
 }
 
 /// Fails where something is stale.
 fn fresh(stale: &[Stale]) -> Result<(), Failure> {
+    if output::is_json() {
+        let file = |it: &Stale| json!({ "file": it.path.display().to_string(), "line": it.line });
+        let files: Vec<Value> = stale.iter().map(file).collect();
+        output::line(&json!({ "stale": files }).to_string())?;
+    }
     match stale.is_empty() {
         true => Ok(()),
         false => Err(Failure::Stale {

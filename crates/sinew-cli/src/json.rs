@@ -5,6 +5,7 @@ use std::sync::Arc;
 use miette::{NamedSource, SourceSpan};
 use prost_reflect::prost::Message;
 use prost_reflect::{DynamicMessage, MessageDescriptor, SerializeOptions};
+use serde_json::{Number, Value};
 
 use crate::failure::Failure;
 use crate::schema::nearest;
@@ -15,8 +16,39 @@ pub fn to_bytes(text: &str, origin: &str, message: &MessageDescriptor) -> Result
     let parsed = DynamicMessage::deserialize(message.clone(), &mut json)
         .and_then(|message| json.end().map(|()| message));
     parsed
+        .or_else(|error| match error.to_string().starts_with(NO_NUMBER) {
+            true => with_plain_numbers(text, message),
+            false => Err(error),
+        })
         .map(|message| message.encode_to_vec())
         .map_err(|error| explain(text, origin, message, &error))
+}
+
+/// What is said of a number with a fraction or an exponent where a crate of this program has serde_json keep
+/// the digits of such numbers (`arbitrary_precision`, of defmt-decoder): it is then given as a map.
+const NO_NUMBER: &str = "invalid type: map";
+
+/// The same with numbers as they are everywhere else. Where something is wrong, its place is not known.
+fn with_plain_numbers(
+    text: &str,
+    message: &MessageDescriptor,
+) -> Result<DynamicMessage, serde_json::Error> {
+    let mut value = serde_json::from_str(text)?;
+    make_plain(&mut value);
+    DynamicMessage::deserialize(message.clone(), value)
+}
+
+fn make_plain(value: &mut Value) {
+    match value {
+        Value::Number(number) if !number.is_u64() && !number.is_i64() => {
+            if let Some(plain) = number.as_f64().and_then(Number::from_f64) {
+                *number = plain;
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(make_plain),
+        Value::Object(values) => values.values_mut().for_each(make_plain),
+        _ => {}
+    }
 }
 
 fn explain(
@@ -46,7 +78,7 @@ fn explain(
         .join(", ");
     let help = match near {
         Some(near) => format!("did you mean \"{near}\"? {} is {{{shape}}}", message.name()),
-        None => format!("{} is {{{shape}}}", message.name()),
+        None => format!("correct it: {} is {{{shape}}}", message.name()),
     };
     Failure::Json {
         problem: format!("{origin} is no {}: {problem}", message.full_name()),
@@ -112,6 +144,28 @@ mod tests {
             to_bytes("{\"n\": 21}", "the request", &num()).unwrap(),
             [0x08, 21]
         );
+    }
+
+    #[test]
+    fn numbers_with_fractions_and_exponents_are_taken() {
+        let text =
+            "syntax = \"proto3\"; message M { double d = 1; repeated float f = 2; int32 n = 3; }";
+        let folder = std::env::temp_dir().join(format!("sinew-json-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("m.proto");
+        std::fs::write(&path, text).unwrap();
+        let pool = crate::schema::load(&[path], &[]).unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+        let message = pool.get_message_by_name("M").unwrap();
+        let bytes = to_bytes(
+            "{\"d\": 1.50, \"f\": [2.5e-1, -1E2], \"n\": 3e0}",
+            "it",
+            &message,
+        );
+        let shown = from_bytes(&bytes.unwrap(), &message, false).unwrap();
+        assert_eq!(shown, "{\"d\":1.5,\"f\":[0.25,-100.0],\"n\":3}");
+        assert!(to_bytes("{\"d\": {}}", "it", &message).is_err());
+        assert!(to_bytes("{\"n\": 0.5}", "it", &message).is_err());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
+use serde_json::{Value, json};
 use sinew_io::endpoint::{EndpointError, Use};
 use sinew_io::relay::{Carried, Event, Relay, Totals};
 use sinew_io::{Address, Endpoint};
@@ -10,7 +11,7 @@ use sinew_io::{Address, Endpoint};
 use crate::connection::explain;
 use crate::failure::Failure;
 use crate::output::{self, thousands};
-use crate::serve::{cannot_serve, end_at_ctrl_c, say};
+use crate::serve::{cannot_serve, end_at_ctrl_c, say, say_json};
 
 /// Carry packets between any two links, as they are.
 ///
@@ -62,7 +63,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     } = args;
     if served.address == Address::Stdio && far.address == Address::Stdio {
         return Err(Failure::usage(
-            "both sides cannot be stdio:",
+            "both sides cannot be stdio",
             "there is one standard input and output: name another link for one side",
         ));
     }
@@ -72,18 +73,43 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let relay = relay.map_err(|error| cannot_serve(&served, error))?;
     let uses_stdout = [&served, &far].map(|side| &side.address);
     let quiet = uses_stdout.contains(&&Address::Stdio);
-    say(quiet, &format!("relaying {} to {far}", relay.served()))?;
+    let served = relay.served().to_string();
+    match output::is_json() {
+        true => {
+            let ready = json!({ "relaying": served, "to": far.to_string() });
+            say_json(quiet, &ready)?;
+        }
+        false => say(quiet, &format!("relaying {served} to {far}"))?,
+    }
     // An error means that nobody is left who could end it.
     while ended.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
         if relay.is_over() {
             break;
         }
     }
-    output::note(&summary(&relay.stop()));
-    Ok(())
+    let totals = relay.stop();
+    match output::is_json() {
+        true => say_json(quiet, &as_json(&totals)),
+        false => {
+            output::note(&summary(&totals));
+            Ok(())
+        }
+    }
 }
 
-fn tell(event: &Event<'_>, verbose: bool) {
+fn as_json(totals: &Totals) -> Value {
+    let way = |way: &Carried| json!({ "packets": way.packets, "bytes": way.bytes, "too_large": way.too_large });
+    json!({
+        "forth": way(&totals.forth),
+        "back": way(&totals.back),
+        "damaged": totals.bad_frames,
+        "dropped": totals.dropped,
+        "refused_links": totals.refused,
+    })
+}
+
+/// Says on standard error what happens on a relay; with `verbose` each link as well.
+pub fn tell(event: &Event<'_>, verbose: bool) {
     let text = match event {
         Event::Opened(id) if verbose => format!("link {id} is there"),
         Event::Closed(id, totals) if verbose => format!("link {id} is gone: {}", summary(totals)),
@@ -121,7 +147,7 @@ fn tell(event: &Event<'_>, verbose: bool) {
 }
 
 /// What has passed, and what has not.
-fn summary(totals: &Totals) -> String {
+pub fn summary(totals: &Totals) -> String {
     let way = |name: &str, way: &Carried| {
         format!(
             "{name} {} packets, {} bytes",

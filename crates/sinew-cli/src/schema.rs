@@ -18,7 +18,7 @@ pub struct Method {
 }
 
 /// The services that `serve` offers.
-const DEMO: [&str; 2] = ["demo.Cache", "demo.Kinds"];
+pub const DEMO: [&str; 2] = ["demo.Cache", "demo.Kinds"];
 
 impl Method {
     /// Whether `sinew serve` has it.
@@ -43,6 +43,27 @@ impl Method {
             },
             request: method.input(),
             response: method.output(),
+        }
+    }
+}
+
+/// Where services are known from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Nobody was asked.
+    Demo,
+    /// `--proto`.
+    Files,
+    /// The server said it.
+    Server,
+}
+
+impl Place {
+    fn says(self) -> &'static str {
+        match self {
+            Place::Demo => "in the demo services",
+            Place::Files => "in the .proto files",
+            Place::Server => "at the server",
         }
     }
 }
@@ -79,18 +100,17 @@ impl protox::file::FileResolver for Demo {
     }
 }
 
+/// Every method of every service.
+pub fn methods(pool: &DescriptorPool) -> Vec<Method> {
+    let services = pool.services();
+    let methods = services.flat_map(|service| service.methods().collect::<Vec<_>>());
+    methods.map(|method| Method::new(&method)).collect()
+}
+
 /// The method of this name: `package.Service/Method`, with a dot instead of the slash, or without
-/// the package where only one service has the name. With `only_demo` no .proto file was given.
-pub fn find(pool: &DescriptorPool, name: &str, only_demo: bool) -> Result<Method, Failure> {
-    let methods: Vec<Method> = pool
-        .services()
-        .flat_map(|service| {
-            service
-                .methods()
-                .map(|m| Method::new(&m))
-                .collect::<Vec<_>>()
-        })
-        .collect();
+/// the package where only one service has the name. `place` is where the pool is from.
+pub fn find(pool: &DescriptorPool, name: &str, place: Place) -> Result<Method, Failure> {
+    let methods = methods(pool);
     let wanted = name.trim_start_matches('/').replace('/', ".");
     let spelled = |method: &Method| method.name.replace('/', ".");
     if let Some(method) = methods.iter().find(|method| spelled(method) == wanted) {
@@ -104,7 +124,7 @@ pub fn find(pool: &DescriptorPool, name: &str, only_demo: bool) -> Result<Method
     if let [method] = short.as_slice() {
         return Ok((*method).clone());
     }
-    Err(unknown(name, &wanted, &methods, &short, only_demo))
+    Err(unknown(name, &wanted, &methods, &short, place))
 }
 
 fn unknown(
@@ -112,7 +132,7 @@ fn unknown(
     wanted: &str,
     methods: &[Method],
     short: &[&Method],
-    only_demo: bool,
+    place: Place,
 ) -> Failure {
     let list = |methods: &mut dyn Iterator<Item = &Method>| {
         methods
@@ -127,10 +147,16 @@ fn unknown(
         );
     }
     if methods.is_empty() {
-        return Failure::usage(
-            "the .proto files have no service",
-            "give --proto the file that contains the service",
-        );
+        return match place {
+            Place::Server => Failure::usage(
+                "the server says that it has no services",
+                "build its image with their schemas, or give --proto FILE",
+            ),
+            _ => Failure::usage(
+                "the .proto files have no service",
+                "give --proto the file that contains the service",
+            ),
+        };
     }
     let bare = methods
         .iter()
@@ -140,29 +166,22 @@ fn unknown(
         None => nearest(wanted, methods.iter().map(|m| m.name.as_str())),
     };
     let hint = near.map_or(String::new(), |near| format!("did you mean {near}?\n"));
-    let (place, more) = match only_demo {
-        true => (
-            "demo services",
-            "only the demo services are known here: give --proto FILE for others\n",
-        ),
-        false => (".proto files", ""),
-    };
     Failure::usage(
-        format!("there is no method {name} in the {place}"),
-        format!(
-            "{hint}{more}the methods are\n  {}",
-            list(&mut methods.iter())
-        ),
+        format!("there is no method {name} {}", place.says()),
+        format!("{hint}the methods are\n  {}", list(&mut methods.iter())),
     )
 }
 
-/// What the user may have meant.
+/// What the user may have meant: a name, or one without the package that stands before it.
 pub fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let wanted = wanted.to_lowercase();
+    let parts = wanted.split('.').count();
     let similarity = |name: &str| {
-        strsim::jaro_winkler(
-            &wanted.to_lowercase(),
-            &name.replace('/', ".").to_lowercase(),
-        )
+        let name = name.replace('/', ".").to_lowercase();
+        let mut ends = name.rmatch_indices('.').map(|(at, dot)| at + dot.len());
+        let end = ends.nth(parts - 1).and_then(|at| name.get(at..));
+        let end = end.map_or(0.0, |end| strsim::jaro_winkler(&wanted, end));
+        strsim::jaro_winkler(&wanted, &name).max(end)
     };
     names
         .map(|name| (similarity(name), name))

@@ -6,7 +6,8 @@ use support::sinew;
 
 #[test]
 fn every_placement_is_called_and_its_bytes_are_counted() {
-    let output = sinew(&["demo", "--json", "--calls", "200"])
+    let chart = concat!(env!("CARGO_TARGET_TMPDIR"), "/placements.svg");
+    let output = sinew(&["demo", "--json", "--calls", "200", "--svg", chart])
         .output()
         .unwrap();
     let rows: serde_json::Value = serde_json::from_str(support::answer(&output)).unwrap();
@@ -28,6 +29,12 @@ fn every_placement_is_called_and_its_bytes_are_counted() {
         "TCP",
     ];
     assert_eq!(names, all);
+    let chart = std::fs::read_to_string(chart).unwrap();
+    let chart = roxmltree::Document::parse(&chart).unwrap();
+    let labels = chart
+        .descendants()
+        .filter(|it| it.attribute("class") == Some("link"));
+    assert_eq!(labels.map(|it| it.text().unwrap()).collect::<Vec<_>>(), all);
     for row in rows {
         let fields: Vec<_> = row.as_object().unwrap().keys().collect();
         assert_eq!(fields.len(), 7, "{row}");
@@ -115,4 +122,13 @@ fn a_placement_that_cannot_run_fails_with_its_name() {
     );
     assert_eq!(output.status.code(), Some(70));
     assert!(output.stdout.is_empty());
+}
+
+#[test]
+fn chart_that_cannot_be_written_is_said_before_anything_is_measured() {
+    let output = sinew(&["demo", "--svg", "/nowhere/x.svg", "--calls", "100000000"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(64));
+    assert!(support::complaint(&output).contains("cannot write /nowhere/x.svg"));
 }

@@ -134,7 +134,8 @@ fn all_mistakes_of_a_system_are_shown_at_once() {
         complaint(&output),
         "board.toml:7: `len` takes a number of bytes from 1 to 0x1_0000_0000: correct it \
          board.toml:11: there is no region `rom`: there is `ram`; add it, or correct the name \
-         error: 2 mistakes in the system file, nothing was generated"
+         error: 2 mistakes in the system file, nothing was generated \
+         help: each line names the remedy"
     );
     assert!(!folder.join("made").exists());
 }

@@ -45,8 +45,9 @@ impl Tool {
     fn listening(args: &[&str]) -> (Tool, String) {
         let mut tool = Tool::start(args);
         let note = tool.note();
-        let at = note.strip_prefix("listening on ").expect("where it is");
-        let at = at.to_string();
+        let (_, at) = note.split_once("listening on ").expect("where it is");
+        // With --json the note is an object.
+        let at = at.trim_end_matches("\"}").to_string();
         (tool, at)
     }
 
@@ -142,8 +143,8 @@ fn samples_reach_another_process_on_every_link_with_all_that_belongs_to_them() {
         assert!(said.starts_with("3 samples: "), "{place}: {said}");
         let (code, out, err) = sub.end();
         assert_eq!(code, Some(0), "{place}: {err}");
-        assert!(err.starts_with("client "), "{place}: {err}");
-        assert!(err.contains(" connected "), "{place}: {err}");
+        assert!(err.starts_with("{\"note\":\"client "), "{place}: {err}");
+        assert!(err.contains(" connected\"}"), "{place}: {err}");
         assert!(err.contains("3 samples, 6 bytes"), "{place}: {err}");
         let lines: Vec<Value> = out
             .lines()

@@ -6,39 +6,16 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Once;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use support::image::{image, node, serving};
 use support::{answer, call, complaint, interrupt, sinew};
 
 /// What takes longer on a loaded machine hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const DOUBLE: [&str; 2] = ["demo.Kinds/Double", r#"{"n": 21}"#];
-
-/// The endpoint of an image.
-fn image(path: &str) -> String {
-    static BUILT: Once = Once::new();
-    let firmware = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../firmware"));
-    BUILT.call_once(|| {
-        let make = Command::new("make")
-            .arg("-sC")
-            .arg(firmware)
-            .arg("images")
-            .status();
-        assert!(make.unwrap().success(), "the images do not build");
-    });
-    format!("qemu:{}", firmware.join("target").join(path).display())
-}
-
-fn serving(name: &str) -> String {
-    image(&format!("thumbv7m-none-eabi/release/{name}"))
-}
-
-fn node(name: &str) -> String {
-    image(&format!("thumbv7m-none-eabi/node/{name}"))
-}
 
 /// A folder of programs, for PATH.
 fn programs(name: &str) -> PathBuf {
@@ -322,4 +299,69 @@ fn emulator_ends_with_a_tool_that_is_killed() {
         assert!(since.elapsed() < PATIENCE, "{children} outlives its tool");
         thread::sleep(Duration::from_millis(5));
     }
+}
+
+#[test]
+fn calls_recorded_through_the_uart_are_replayed_through_memory() {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("qemu.mcap");
+    let out = path.to_str().unwrap();
+    let from = serving("queued");
+    let mut command = sinew(&["record", &from, "--at", "tcp:127.0.0.1:0", "-o", out]);
+    // The image does not say what it serves.
+    let proto = concat!(env!("CARGO_MANIFEST_DIR"), "/../../proto/demo/demo.proto");
+    command.args(["--proto", proto]).stdout(Stdio::piped());
+    let mut recorder = support::start(&mut command);
+    let mut line = String::new();
+    let stdout = recorder.stdout.as_mut().unwrap();
+    BufReader::new(stdout).read_line(&mut line).unwrap();
+    let at = line.split(' ').nth(1).unwrap();
+    assert_eq!(answer(&call(at, &DOUBLE, "")), "{\"n\":42}\n");
+    let counted = call(at, &["demo.Kinds/Count", r#"{"n": 20}"#], "");
+    assert_eq!(answer(&counted).lines().count(), 20);
+    interrupt(&recorder);
+    assert!(recorder.wait().unwrap().success());
+    let to = serving("shared");
+    let output = support::output(&mut sinew(&["replay", out, &to, "--json"]));
+    assert!(
+        answer(&output).contains(r#""same":2"#),
+        "{}",
+        answer(&output)
+    );
+}
+
+#[test]
+fn boards_are_watched_with_their_memory_and_their_topics() {
+    let (uart, memory, node) = (serving("queued"), serving("shared"), node("sensor"));
+    let args = [
+        "top",
+        &uart,
+        &memory,
+        "--connect",
+        &node,
+        "--every",
+        "100ms",
+        "--json",
+    ];
+    let mut top = support::start(sinew(&args).stdout(Stdio::piped()));
+    let start = Instant::now();
+    let lines = BufReader::new(top.stdout.take().unwrap()).lines();
+    let mut looks =
+        lines.map(|line| serde_json::from_str::<serde_json::Value>(&line.unwrap()).unwrap());
+    let busy = |all: &serde_json::Value, rate: &str| {
+        let all = all.as_array().unwrap();
+        all.iter().any(|it| it[rate].as_f64() > Some(0.0))
+    };
+    let is_whole = looks.any(|look| {
+        assert!(start.elapsed() < PATIENCE, "{look:#}");
+        let [uart, memory] = [&look["devices"][0], &look["devices"][1]];
+        // They are asked, and say that they do not tell.
+        let is_asked = [uart, memory]
+            .iter()
+            .all(|it| it["away"] == "has no sinew.Device");
+        is_asked
+            && busy(&memory["channels"], "packets_per_s")
+            && busy(&look["networks"][0]["topics"], "samples_per_s")
+    });
+    interrupt(&top);
+    assert!(top.wait().unwrap().success() && is_whole);
 }

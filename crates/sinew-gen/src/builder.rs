@@ -4,11 +4,10 @@ use std::collections::HashMap;
 use std::env;
 use std::path::{Path, PathBuf};
 
-use prost_reflect::prost::Message as _;
-
 use crate::bounds::Rules;
 use crate::check::Checker;
 use crate::compile::{Compiled, compile};
+use crate::embed::Schema;
 use crate::options::Options;
 use crate::output::{self, Stale};
 use crate::report::{Mistake, Report};
@@ -30,7 +29,8 @@ pub struct Builder {
     options: Vec<PathBuf>,
     name: Option<String>,
     mocks: bool,
-    descriptors: bool,
+    schema: bool,
+    comments: bool,
 }
 
 /// What a run made.
@@ -78,9 +78,16 @@ impl Builder {
         self
     }
 
-    /// Makes a constant `FILE_DESCRIPTOR_SET` as well: the schema, encoded, without comments.
-    pub fn descriptors(mut self, yes: bool) -> Self {
-        self.descriptors = yes;
+    /// Makes a constant `SCHEMA` as well, for reflection: a [`sinew::rpc::Schema`] without comments.
+    pub fn schema(mut self, yes: bool) -> Self {
+        self.schema = yes;
+        self
+    }
+
+    /// Keeps the comments in `SCHEMA`: who asks the device what it serves can read them, and they take
+    /// flash.
+    pub fn comments(mut self, yes: bool) -> Self {
+        self.comments = yes;
         self
     }
 
@@ -145,7 +152,10 @@ impl Builder {
         output::write(&path, &output.text)
             .map_err(|error| {
                 let name = path.display().to_string();
-                Report::one(Mistake::of_file(name, format!("cannot write: {error}")))
+                Report::one(
+                    Mistake::of_file(name, format!("cannot write: {error}"))
+                        .remedy("check the folder, who may write there, and its room"),
+                )
             })
             .map(|()| path)
     }
@@ -216,14 +226,8 @@ impl Builder {
         }
 
         let set = selection.prune(compiler.file_descriptor_set());
-        let descriptors = self.descriptors.then(|| {
-            let mut set = set.clone();
-            set.file
-                .iter_mut()
-                .for_each(|file| file.source_code_info = None);
-            set.encode_to_vec()
-        });
-        let file = messages::generate(&set, &bounds, services, self.mocks, descriptors)
+        let schema = self.schema.then(|| Schema::new(&set, self.comments));
+        let file = messages::generate(&set, &bounds, services, self.mocks, schema)
             .map_err(|message| Report::one(Mistake::of_file(self.names(), message)))?;
         inputs.sort();
         Ok(Output {
@@ -267,7 +271,10 @@ impl Builder {
 fn read_options(path: &Path, mistakes: &mut Vec<Mistake>) -> Options {
     Options::read(path, mistakes).unwrap_or_else(|error| {
         let name = path.display().to_string();
-        mistakes.push(Mistake::of_file(name, format!("cannot read: {error}")));
+        mistakes.push(
+            Mistake::of_file(name, format!("cannot read: {error}"))
+                .remedy("check the path, and who may read it"),
+        );
         Options::default()
     })
 }

@@ -20,6 +20,7 @@
 //! | `options`, `bounds` | the capacity of every field that needs one |
 //! | `check` | names, ids and types that cannot be |
 //! | `messages`, `tidy`, `mend`, `accessors`, `paths` | message types, by micropb-gen, made readable and right |
+//! | `embed` | the schema that a device keeps of itself |
 //! | `schema`, `service`, `names` | the code of services |
 //! | `output` | generated files, written or compared |
 //! | `report` | mistakes with their source lines |
@@ -30,6 +31,7 @@ mod bounds;
 mod builder;
 mod check;
 mod compile;
+mod embed;
 mod mend;
 mod messages;
 mod names;

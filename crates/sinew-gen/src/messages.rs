@@ -10,6 +10,7 @@ use prost_reflect::prost::Message as _;
 use prost_reflect::prost_types::FileDescriptorSet;
 
 use crate::bounds::Bound;
+use crate::embed::Schema;
 use crate::service::{self, Service};
 use crate::{paths, tidy};
 
@@ -19,7 +20,7 @@ pub(crate) fn generate(
     bounds: &[Bound],
     services: HashMap<String, Service>,
     mocks: bool,
-    descriptors: Option<Vec<u8>>,
+    schema: Option<Schema>,
 ) -> Result<syn::File, String> {
     let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
     let (input, output) = (folder.path().join("set"), folder.path().join("out.rs"));
@@ -60,11 +61,14 @@ pub(crate) fn generate(
     let tokens: TokenStream = text.parse().map_err(|e| format!("{e}"))?;
     let mut file: syn::File =
         syn::parse2(tidy::retarget(tokens)).map_err(|e| format!("generated code: {e}"))?;
-    if let Some(bytes) = descriptors {
-        let bytes = syn::LitByteStr::new(&bytes, Span::call_site());
+    if let Some(Schema { set, hash }) = schema {
+        let set = syn::LitByteStr::new(&set, Span::call_site());
         file.items.push(syn::parse_quote! {
-            /// The schema: an encoded `google.protobuf.FileDescriptorSet`.
-            pub const FILE_DESCRIPTOR_SET: &[u8] = #bytes;
+            /// What all of this looks like, for who asks by reflection.
+            pub const SCHEMA: ::sinew::rpc::Schema = ::sinew::rpc::Schema {
+                set: #set,
+                hash: #hash,
+            };
         });
     }
     tidy::polish(&mut file);

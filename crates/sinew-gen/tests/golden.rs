@@ -24,7 +24,7 @@ fn runs() -> Vec<Builder> {
     let run = |proto: &str| Builder::new().protos(&[protos.join(proto)]).mocks(true);
     vec![
         demo(),
-        run("features.proto").descriptors(true),
+        run("features.proto").schema(true),
         run("versions.proto"),
         run("rootless.proto"),
         run("hostile.proto").protos(&[protos.join("hostile_services.proto")]),

@@ -17,19 +17,36 @@ unsafe impl Lock for Masked {
 
     #[inline(always)]
     fn with<R>(&self, f: impl FnOnce() -> R) -> R {
-        let before: u32;
-        // SAFETY: reads and sets PRIMASK only.
-        unsafe {
-            asm!("mrs {}, PRIMASK", "cpsid i", out(reg) before, options(nomem, nostack, preserves_flags));
-        }
-        compiler_fence(Ordering::SeqCst);
+        let before = mask();
         let result = f();
-        compiler_fence(Ordering::SeqCst);
-        // SAFETY: gives PRIMASK the value that it had before.
-        unsafe {
-            asm!("msr PRIMASK, {}", in(reg) before, options(nomem, nostack, preserves_flags));
-        }
+        // SAFETY: from the `mask` above.
+        unsafe { unmask(before) }
         result
+    }
+}
+
+/// Masks interrupts, and gives what they were before.
+#[inline(always)]
+pub fn mask() -> u32 {
+    let before: u32;
+    // SAFETY: reads and sets PRIMASK only.
+    unsafe {
+        asm!("mrs {}, PRIMASK", "cpsid i", out(reg) before, options(nomem, nostack, preserves_flags));
+    }
+    compiler_fence(Ordering::SeqCst);
+    before
+}
+
+/// Makes interrupts what they were before a [`mask`].
+///
+/// # Safety
+/// Once for each `mask`, the last one first: who masked them relies on it.
+#[inline(always)]
+pub unsafe fn unmask(before: u32) {
+    compiler_fence(Ordering::SeqCst);
+    // SAFETY: gives PRIMASK the value that it had before.
+    unsafe {
+        asm!("msr PRIMASK, {}", in(reg) before, options(nomem, nostack, preserves_flags));
     }
 }
 

@@ -9,6 +9,7 @@
 
 use core::task::Waker;
 
+use sinew::frame::FrameStats;
 use sinew::frame::hdlc::{Decoder, RPC_ADDRESS, put_frame};
 use sinew::link::{Port, RecvError, Rx, SendError, Tx};
 
@@ -54,6 +55,11 @@ impl<const N: usize> Arriving<N> {
         byte.is_some()
     }
 
+    /// What has arrived so far.
+    pub(crate) const fn stats(&self) -> &FrameStats {
+        self.decoder.stats()
+    }
+
     /// The packet that waits, until [`Arriving::release`].
     pub(crate) fn packet(&self) -> Option<&[u8]> {
         match self.len {
@@ -80,6 +86,11 @@ impl<B: Bytes, const N: usize> Receiver<B, N> {
             bytes,
             arriving: Arriving::new(),
         }
+    }
+
+    /// What has arrived so far.
+    pub const fn stats(&self) -> &FrameStats {
+        self.arriving.stats()
     }
 
     /// The oldest packet, the same one until [`Rx::release`], if the bytes that have arrived complete one.

@@ -203,6 +203,7 @@ impl<L: Links, S: Service, const CALLS: usize> Serving<L, S, CALLS> {
     /// Wakes `waker` once when there is something to do: after a turn that found nothing.
     pub fn arm(&mut self, waker: &Waker) {
         self.links.arm(waker);
+        self.services.arm(waker);
     }
 
     /// When the next turn is due at the latest; [`Instant::FAR`] where only a link can bring something.

@@ -4,12 +4,15 @@
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
-use std::task::Waker;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Wake, Waker};
 
 use sinew::link::{RecvError, Rx, SendError, Tx};
 use sinew::rpc::{Call, Channels, Input, MethodKind, Service, Slot, Via};
 use sinew::time::Instant;
 use sinew_drive::{Link, Renew, Serving, run};
+use sinew_shm::{Bell, StdLock};
 
 /// What a peer does between two steps of the driver, or a task of this side.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -177,6 +180,45 @@ fn left_when_it_sleeps(acts: Vec<Act>) -> (usize, usize) {
     };
     assert!(ended.is::<Asleep>());
     (wire.packets.get(), wire.free.get())
+}
+
+/// A service that has something to go on with.
+struct Ready;
+
+impl Service for Ready {
+    fn kind(&self, _: u32, _: u32) -> Option<MethodKind> {
+        None
+    }
+
+    fn handle(&mut self, _: &mut Call<'_>, _: Input<'_>) -> bool {
+        false
+    }
+
+    fn arm(&mut self, waker: &Waker) {
+        waker.wake_by_ref();
+    }
+}
+
+struct Woken(AtomicUsize);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn services_wake_the_driver_as_links_do() {
+    static SLOTS: [Slot; 0] = [];
+    static BELL: Bell<StdLock> = Bell::new();
+    let woken = Arc::new(Woken(AtomicUsize::new(0)));
+    let count = || woken.0.load(Ordering::SeqCst);
+    let mut serving: Serving<_, _, 0> = Serving::new(&SLOTS, (Nobody, Nobody), &BELL);
+    serving.arm(&woken.clone().into());
+    assert_eq!(count(), 0);
+    let mut serving: Serving<_, _, 0> = Serving::new(&SLOTS, (Nobody, Ready), &BELL);
+    serving.arm(&woken.clone().into());
+    assert_eq!(count(), 1);
 }
 
 #[test]

@@ -73,6 +73,12 @@ impl Figures {
         self.0.insert((image.to_owned(), figure.to_owned()), value);
     }
 
+    /// What was added; 0 where nothing was.
+    pub fn get(&self, image: &str, figure: &str) -> u64 {
+        let key = (image.to_owned(), figure.to_owned());
+        self.0.get(&key).copied().unwrap_or(0)
+    }
+
     fn take(&mut self, Budget { image, figure, .. }: &Budget) -> Result<u64> {
         let value = self.0.remove(&(image.clone(), figure.clone()));
         let missing = || format!("{image} {figure} is in budgets.toml, but not measured");
@@ -257,7 +263,7 @@ fn figures(names: &str, budgets: &[Budget]) -> Result<String> {
 /// What each option costs.
 fn choices(budgets: &Budgets) -> Result<String> {
     let mut text =
-        "| what is taken | flash | RAM without stack | is the difference of |\n|---|---|---|---|\n"
+        "| what is taken | flash | RAM of statics | stack | is the difference of |\n|---|---|---|---|---|\n"
             .to_owned();
     for choice in &budgets.choice {
         let Choice {
@@ -276,10 +282,10 @@ fn choices(budgets: &Budgets) -> Result<String> {
             let sign = if with < without { "-" } else { "" };
             Result::Ok(format!("{sign}{} B", thousands(with.abs_diff(without))))
         };
-        let (flash, ram) = (more("flash")?, more("ram_static")?);
+        let (flash, ram, stack) = (more("flash")?, more("ram_static")?, more("stack")?);
         writeln!(
             text,
-            "| {what} | {flash} | {ram} | `{with}` and `{without}` |"
+            "| {what} | {flash} | {ram} | {stack} | `{with}` and `{without}` |"
         )?;
     }
     Ok(text)

@@ -22,7 +22,7 @@ const LONGEST: Duration = Duration::from_secs(100);
 /// The emulator ends after this, even where nobody is left to stop it.
 const LIMIT_S: &str = "120";
 /// How much below the start of the stack is looked at, in bytes.
-const STACK_LOOK: u64 = 8192;
+const STACK_LOOK: u64 = 16384;
 const UNTOUCHED: u8 = 0xa5;
 
 /// Fails with a name where the emulator is missing.

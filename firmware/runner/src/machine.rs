@@ -34,6 +34,18 @@ pub const AN385: Machine = Machine {
     counting: &["-icount", "shift=6,sleep=off"],
 };
 
+/// The same, with the images that tell of themselves.
+pub const TELL: Machine = Machine {
+    package: "tell",
+    ..AN385
+};
+
+/// The same, with the image whose log has its texts in the ELF file.
+pub const DEFERRED: Machine = Machine {
+    package: "deferred",
+    ..AN385
+};
+
 /// A Cortex-M4, otherwise the same: what counts calls there.
 pub const AN386: Machine = Machine {
     target: "thumbv7em-none-eabi",

@@ -1,7 +1,8 @@
 //! Builds the images, runs them in the emulator, calls them through the emulated UART, and prints
 //! what they cost beside what they should cost.
 //!
-//! With the argument `vexriscv` it runs the cycle-exact bench alone, and prints it by its parts.
+//! With the argument `vexriscv` it runs the cycle-exact bench alone, and prints it by its parts; with `tell` the images
+//! that tell of themselves, and prints what each of the services costs.
 //!
 //! Exit code 0 where everything worked. A figure above its aim is shown, not failed; one that has left its
 //! recorded value fails. With the argument `record` it is recorded instead.
@@ -22,6 +23,7 @@ mod rpc;
 mod scribble;
 mod sensor;
 mod shared;
+mod tell;
 mod vexriscv;
 mod zcu102;
 mod zenoh;
@@ -35,7 +37,7 @@ use budget::Figures;
 use calls::Services;
 use emulator::Emulator;
 use image::Image;
-use machine::{AN385, AN386, AN521, AVR, M0, Machine, NODE, RPC, VIRT};
+use machine::{AN385, AN386, AN521, AVR, DEFERRED, M0, Machine, NODE, RPC, TELL, VIRT};
 
 /// Whatever goes wrong, said in words.
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
@@ -76,12 +78,14 @@ fn main() -> ExitCode {
         }
         (Some(what), None) if what == RECORD => run().and_then(|figures| figures.record()),
         (Some(what), None) if what == BENCH => vexriscv::bench(),
+        (Some(what), None) if what == tell::NAME => tell::alone(),
         (Some(what), None) if what == zcu102::NAME => zcu102::run(),
         (None, None) => budget::check_book()
             .and_then(|()| run())
             .and_then(|figures| figures.check()),
         _ => Err(format!(
-            "what can be asked for: nothing, {RECORD}, {BENCH}, or {}",
+            "what can be asked for: nothing, {RECORD}, {BENCH}, {}, or {}",
+            tell::NAME,
             zcu102::NAME
         )
         .into()),
@@ -97,7 +101,9 @@ fn main() -> ExitCode {
 
 /// Measures everything.
 fn run() -> Result<Figures> {
-    for machine in [AN385, AN386, NODE, RPC, M0, AVR, VIRT, AN521] {
+    for machine in [
+        AN385, TELL, DEFERRED, AN386, NODE, RPC, M0, AVR, VIRT, AN521,
+    ] {
         emulator::check(machine)?;
         image::build(machine)?;
     }
@@ -115,6 +121,7 @@ fn run() -> Result<Figures> {
     rpc::run(&mut figures)?;
     serve_shared(&mut figures)?;
     embassy::run(&mut figures)?;
+    tell::run(&mut figures)?;
     cores::run(&mut figures)?;
     for (name, check) in zenoh::IMAGES {
         let image = Image::read(NODE, name)?;

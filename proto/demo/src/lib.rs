@@ -11,10 +11,15 @@ mod client;
 mod kinds_service;
 
 sinew::include_proto!("demo");
-sinew::include_proto!("benchmark");
+
+mod made {
+    #![allow(missing_docs)] // the comments of the .proto are the docs
+    sinew::include_proto!("benchmark");
+}
 
 pub use benchmark_service::BenchmarkService;
 pub use cache_service::CacheService;
 pub use client::{KindsAnswers, exercise, exercise_async, exercise_kinds, exercise_kinds_async};
 pub use demo::*;
 pub use kinds_service::KindsService;
+pub use made::{SCHEMA as BENCHMARK_SCHEMA, pw};

@@ -339,7 +339,7 @@ fn a_new_reader_has_defaults_for_what_is_absent() {
 
 #[test]
 fn the_descriptor_set_describes_the_service() {
-    let pool = DescriptorPool::decode(generated::FILE_DESCRIPTOR_SET).expect("a descriptor set");
+    let pool = DescriptorPool::decode(generated::SCHEMA.set).expect("a descriptor set");
     let service = pool
         .get_service_by_name("tests.features.Store")
         .expect("the service");

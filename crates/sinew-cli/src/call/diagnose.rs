@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use sinew::rpc::Status;
-use sinew_io::{Address, Endpoint, Traffic};
+use sinew_io::{Endpoint, Traffic};
 
-use super::talk::Strays;
 use crate::failure::Failure;
 use crate::schema::Method;
+use crate::silence::{self, Patience, Strays};
 
 /// The server's engine, not the method, ended the call: what each status then means.
 pub fn refused(method: &Method, status: Status) -> Failure {
@@ -36,11 +36,25 @@ pub fn refused(method: &Method, status: Status) -> Failure {
     Failure::Status {
         method: method.name.clone(),
         status,
-        help: Some(help.into()),
+        help: help.into(),
     }
 }
 
-/// Nothing came for the call in time, after so many items: why, judged by what came instead.
+/// The method itself ended the call.
+pub fn ended(method: &Method, endpoint: &Endpoint, status: Status) -> Failure {
+    let name = &method.name;
+    Failure::Status {
+        method: name.clone(),
+        status,
+        help: format!(
+            "change the request, or what it asks for; `sinew describe {} {name}` shows what the method \
+             says of it",
+            endpoint.address
+        ),
+    }
+}
+
+/// Nothing came for the call in time, after so many items.
 pub fn silence(
     endpoint: &Endpoint,
     timeout: Duration,
@@ -48,27 +62,23 @@ pub fn silence(
     strays: &Strays,
     traffic: &Traffic,
 ) -> Failure {
-    let at = &endpoint.address;
+    if items == 0 {
+        return silence::no_answer(endpoint, Patience::Option(timeout), strays, traffic);
+    }
     let span = humantime::format_duration(timeout);
-    let (what, help) = match items {
-        0 => (
-            format!("no answer from {at} within {span}"),
-            why_silent(endpoint, strays, traffic),
+    let items = counted(items, "item");
+    Failure::Timeout {
+        what: format!(
+            "{items} came from {}, then nothing for {span}",
+            endpoint.address
         ),
-        _ => (
-            format!(
-                "{} came from {at}, then nothing for {span}",
-                count(items, "item")
-            ),
-            match traffic.frames.too_large {
-                0 => "the stream may be quiet (give a longer time, as in --timeout 1h), or an \
-                      item or the end was lost"
-                    .into(),
-                too_large => over_mtu(too_large, endpoint),
-            },
-        ),
-    };
-    Failure::Timeout { what, help }
+        help: match traffic.frames.too_large {
+            0 => "the stream may be quiet (give a longer time, as in --timeout 1h), or an item or \
+                  the end was lost"
+                .into(),
+            too_large => silence::over_mtu(too_large, endpoint),
+        },
+    }
 }
 
 /// What to say of packets that the kernel dropped on this side, if any.
@@ -83,100 +93,8 @@ pub fn dropped(traffic: &Traffic) -> Option<String> {
     ))
 }
 
-fn count(number: u64, noun: &str) -> String {
+fn counted(number: u64, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
-}
-
-fn over_mtu(packets: u32, endpoint: &Endpoint) -> String {
-    format!(
-        "{packets} packets were larger than this side takes ({} bytes): raise --mtu",
-        endpoint.mtu
-    )
-}
-
-fn why_silent(endpoint: &Endpoint, strays: &Strays, traffic: &Traffic) -> String {
-    let frames = &traffic.frames;
-    if let Some(channel) = strays.channel {
-        return format!(
-            "answers arrive for channel {channel}, this call is on channel {}: give --channel \
-             {channel}",
-            endpoint.channel
-        );
-    }
-    if strays.echoes > 0 {
-        return "our own packets come back: the line echoes, or no server is behind it; connect \
-                the device, or turn its echo off"
-            .into();
-    }
-    if frames.too_large > 0 {
-        return over_mtu(frames.too_large, endpoint);
-    }
-    if frames.frames == 0 && traffic.bytes_in > 0 {
-        let speed = match endpoint.address {
-            Address::Serial(_, baud) => {
-                format!("the baud rate is wrong (here {baud}: give serial:PATH?baud=N), ")
-            }
-            _ => String::new(),
-        };
-        return format!(
-            "{} bytes arrived, but no valid {} frame: {speed}the peer uses another framing (give \
-             --frame), or it writes its log on the same line",
-            traffic.bytes_in,
-            endpoint.framing.name(),
-        );
-    }
-    if frames.frames > 0 && frames.frames == strays.malformed {
-        return format!(
-            "{} frames arrived, but none is a pw_rpc packet: another protocol is spoken here",
-            frames.frames
-        );
-    }
-    if frames.frames > 0 {
-        return "packets arrive, but none for this call: the server is still at work (give \
-                --timeout a longer time) or lost the request"
-            .into();
-    }
-    let carrier = match &endpoint.address {
-        Address::Serial(_, baud) => format!(
-            "; the cable, the device or the baud rate is wrong (here {baud}: give \
-             serial:PATH?baud=N)"
-        ),
-        Address::Udp(..) => "; nobody listens there, or the datagram was lost".into(),
-        _ => String::new(),
-    };
-    let framing = match endpoint.address.is_stream() {
-        true => "it uses another framing (give --frame); ",
-        false => "",
-    };
-    format!(
-        "not one byte came back. The likely causes: the server does not serve channel {} (give \
-         --channel; an unknown channel is never answered); {framing}it hangs or needs longer (give \
-         --timeout){carrier}",
-        endpoint.channel
-    )
-}
-
-/// The link went away before the call was complete.
-pub fn lost(endpoint: &Endpoint, traffic: &Traffic) -> Failure {
-    let silent = traffic.bytes_in == 0;
-    let help = match &endpoint.address {
-        Address::Exec(_) if silent => {
-            "the command ended without an answer: run it alone to see why"
-        }
-        Address::Udp(..) if silent => {
-            "nobody listens on that port: start the server, or correct it"
-        }
-        Address::Tcp(..) | Address::Unix(_) if silent => {
-            "the server closed the connection at once: it may speak another protocol or framing"
-        }
-        Address::Qemu(_) => "look why the image ends, then call again",
-        Address::Serial(..) => "the device was unplugged or reset: connect it, then call again",
-        _ => "the server stopped or closed the link: look at its log, then call again",
-    };
-    Failure::ConnectionLost {
-        endpoint: endpoint.address.to_string(),
-        help: help.into(),
-    }
 }
 
 #[cfg(test)]

@@ -5,20 +5,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use clap_complete::engine::ArgValueCompleter;
 use sinew::rpc::MethodKind;
-use sinew_io::Link;
+use sinew_io::{AnyLink, Endpoint, Link};
 
 mod diagnose;
 mod input;
 mod outgoing;
 mod talk;
 
-use crate::connection::unreachable;
+use crate::complete::values;
+use crate::connection;
 use crate::endpoint::At;
 use crate::failure::Failure;
 use crate::interrupt::at_ctrl_c;
-use crate::schema::Method;
-use crate::{json, output, schema};
+use crate::progress::Progress;
+use crate::schema::{Method, Place};
+use crate::silence::Patience;
+use crate::span::above_zero;
+use crate::{json, output, reflect, schema, silence};
 use input::Lines;
 use talk::{End, Talk, Wish};
 
@@ -32,35 +37,23 @@ pub struct Args {
     #[command(flatten)]
     at: At,
     /// package.Service/Method; the package may be left out
-    #[arg(value_name = "SERVICE/METHOD")]
+    #[arg(value_name = "SERVICE/METHOD", add = ArgValueCompleter::new(values::method))]
     method: String,
     /// The request as JSON [default: {}]
+    #[arg(add = ArgValueCompleter::new(values::request))]
     request: Option<String>,
-    /// A .proto file with the service; without any, the demo services are known
+    /// A .proto file with the service; without any, the server is asked
     #[arg(long, value_name = "FILE")]
     proto: Vec<PathBuf>,
     /// A folder in which imports are looked up
     #[arg(short = 'I', long = "include", value_name = "DIR")]
     include: Vec<PathBuf>,
     /// How long the server may stay silent, for example 500ms or 2min; 365d for ever
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = silence)]
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = above_zero)]
     timeout: Duration,
     /// Write each message over several lines
     #[arg(long)]
     pretty: bool,
-}
-
-/// A time above zero: with none, every call would fail.
-fn silence(text: &str) -> Result<Duration, String> {
-    match humantime::parse_duration(text) {
-        Ok(Duration::ZERO) => Err(
-            "the server needs some time to answer: give e.g. 5s, or 365d \
-                                   to wait for ever"
-                .into(),
-        ),
-        Ok(span) => Ok(span),
-        Err(error) => Err(format!("{error}: give e.g. 500ms, 5s or 365d")),
-    }
 }
 
 const EXAMPLES: &str = "Examples:
@@ -70,8 +63,7 @@ const EXAMPLES: &str = "Examples:
 
 pub fn run(args: Args) -> Result<(), Failure> {
     let endpoint = args.at.endpoint()?;
-    let pool = schema::load(&args.proto, &args.include)?;
-    let method = schema::find(&pool, &args.method, args.proto.is_empty())?;
+    let Known { method, link } = know(&args, &endpoint)?;
     let reads_input = method.id.kind.client_streams();
     let request = match (&args.request, reads_input) {
         (Some(_), true) => return Err(no_request_here(&method)),
@@ -81,7 +73,10 @@ pub fn run(args: Args) -> Result<(), Failure> {
             json::to_bytes(text, "the request", &method.request)?
         }
     };
-    let mut link = sinew_io::open(&endpoint).map_err(|e| unreachable(&endpoint, &method, &e))?;
+    let mut link = match link {
+        Some(link) => link,
+        None => connection::open(&endpoint, Some(&method))?,
+    };
     let cancel = cancel_at_ctrl_c(&mut link)?;
     let lines = reads_input.then(|| Lines::of_stdin(link.waker()));
     let wish = Wish {
@@ -93,7 +88,9 @@ pub fn run(args: Args) -> Result<(), Failure> {
     };
     let mut out = std::io::stdout().lock();
     let mut talk = Talk::new(wish, &mut link, &mut out, request, lines)?;
+    talk.shown = (!reads_input).then(|| Progress::waiting(format!("calling {}", method.name)));
     let end = talk.run();
+    talk.shown = None;
     let (strays, items) = (talk.strays, talk.items);
     let traffic = link.traffic();
     if let Some(text) = diagnose::dropped(&traffic) {
@@ -102,11 +99,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     match end? {
         End::Ok => Ok(()),
         End::Cancelled => Err(Failure::Cancelled),
-        End::Status(status) => Err(Failure::Status {
-            method: method.name,
-            status,
-            help: None,
-        }),
+        End::Status(status) => Err(diagnose::ended(&method, &endpoint, status)),
         End::Refused(status) => Err(diagnose::refused(&method, status)),
         End::TimedOut => Err(diagnose::silence(
             &endpoint,
@@ -115,7 +108,32 @@ pub fn run(args: Args) -> Result<(), Failure> {
             &strays,
             &traffic,
         )),
-        End::LinkLost => Err(diagnose::lost(&endpoint, &traffic)),
+        End::LinkLost => Err(silence::lost(&endpoint, &traffic)),
+    }
+}
+
+/// The method that is meant, and the link where the server had to be asked for it.
+struct Known {
+    method: Method,
+    link: Option<AnyLink>,
+}
+
+/// Looks the method up: in the .proto files, among the demo services, or at the server.
+fn know(args: &Args, endpoint: &Endpoint) -> Result<Known, Failure> {
+    let pool = schema::load(&args.proto, &args.include)?;
+    let place = match args.proto.is_empty() {
+        true => Place::Demo,
+        false => Place::Files,
+    };
+    match schema::find(&pool, &args.method, place) {
+        Ok(method) => Ok(Known { method, link: None }),
+        Err(_) if place == Place::Demo => {
+            let (client, pool) = reflect::ask(endpoint, Patience::Option(args.timeout))?;
+            let method = schema::find(&pool, &args.method, Place::Server)?;
+            let link = Some(client.into_link());
+            Ok(Known { method, link })
+        }
+        Err(failure) => Err(failure),
     }
 }
 

@@ -14,7 +14,10 @@ use super::input::{Lines, Next};
 use super::outgoing::Outgoing;
 use crate::failure::Failure;
 use crate::json;
+use crate::output;
+use crate::progress::Progress;
 use crate::schema::Method;
+use crate::silence::Strays;
 
 /// How a call ended, when nothing in the tool failed.
 #[derive(Debug)]
@@ -27,17 +30,6 @@ pub enum End {
     TimedOut,
     Cancelled,
     LinkLost,
-}
-
-/// Packets that arrived and were not ours: they explain a time-out.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Strays {
-    /// The channel of an answer for another channel.
-    pub channel: Option<u32>,
-    /// Packets meant for a server: our own, come back.
-    pub echoes: u32,
-    /// Frames without a packet in them.
-    pub malformed: u32,
 }
 
 /// How the user wants the call.
@@ -66,6 +58,8 @@ pub struct Talk<'a> {
     heard: Instant,
     /// What this turn came to wait for; nothing where it left work to the next one.
     wait_for: Option<Want>,
+    /// Until the first item.
+    pub shown: Option<Progress>,
     pub strays: Strays,
     /// Items of the server's stream so far.
     pub items: u64,
@@ -97,6 +91,7 @@ impl<'a> Talk<'a> {
             start,
             heard: start,
             wait_for: None,
+            shown: None,
             strays: Strays::default(),
             items: 0,
         })
@@ -173,12 +168,14 @@ impl<'a> Talk<'a> {
                 None => None,
                 Some(Received::Item(payload)) => {
                     self.heard = Instant::now();
+                    self.shown = None;
                     print(payload)?;
                     self.items += 1;
                     None
                 }
                 Some(Received::Completed(Status::OK, payload)) => {
                     if !server_streams {
+                        self.shown = None;
                         print(payload)?;
                     }
                     Some(End::Ok)
@@ -324,23 +321,12 @@ fn drain(link: &mut AnyLink, end: Instant) {
     }
 }
 
-impl Strays {
-    fn note(&mut self, packet: &Packet<'_>, channel: u32) {
-        if packet.packet_type.is_for_server() {
-            self.echoes += 1;
-        } else if packet.route.channel != channel {
-            self.channel = Some(packet.route.channel);
-        }
-    }
-}
-
 fn print(out: &mut dyn Write, payload: &[u8], wish: &Wish<'_>) -> Result<(), Failure> {
     let text = json::from_bytes(payload, &wish.method.response, wish.pretty)?;
-    match writeln!(out, "{text}").and_then(|()| out.flush()) {
+    match output::write_line(out, &text)? {
         // Whoever read the output has seen enough, as in `sinew call ... | head`.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Err(Failure::Cancelled),
-        Err(error) => Err(Failure::internal("cannot write to standard output", error)),
-        Ok(()) => Ok(()),
+        false => Err(Failure::Cancelled),
+        true => Ok(()),
     }
 }
 

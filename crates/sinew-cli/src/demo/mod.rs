@@ -1,10 +1,12 @@
 //! `sinew demo`: one service and one client, called unchanged in every placement of this machine.
 
-use std::time::Duration;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 
-use indicatif::{ProgressBar, ProgressStyle};
-use sinew_io::Endpoint;
+use indicatif::ProgressBar;
+use sinew_io::{Address, Endpoint};
 
+mod chart;
 mod control;
 mod here;
 mod measure;
@@ -14,6 +16,7 @@ mod table;
 
 use crate::failure::Failure;
 use crate::output;
+use crate::progress::Progress;
 use measure::Times;
 use table::Row;
 
@@ -24,9 +27,9 @@ use table::Row;
 /// another process and its echo.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Write a JSON array instead of the table
-    #[arg(long)]
-    json: bool,
+    /// Draw the times as a chart as well
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
     /// Calls per placement
     #[arg(long, value_name = "N", default_value_t = 20_000,
           value_parser = clap::value_parser!(u64).range(2..=100_000_000))]
@@ -35,7 +38,7 @@ pub struct Args {
     /// more images
     ///
     /// `make demo` has one for a UART and one for shared memory, where QEMU and the Rust target are there.
-    #[arg(long, value_name = "ENDPOINT")]
+    #[arg(long, value_name = "ENDPOINT", value_parser = board)]
     board: Vec<Endpoint>,
     /// Publish through a Zenoh router as well, that this command starts: an endpoint follows it,
     /// as in 'zenohd -l'
@@ -43,6 +46,14 @@ pub struct Args {
     /// `make demo` has one, where Zenoh's Python package is there.
     #[arg(long, value_name = "COMMAND")]
     router: Option<String>,
+}
+
+fn board(text: &str) -> Result<Endpoint, String> {
+    match text.parse::<Endpoint>() {
+        Ok(at) if matches!(at.address, Address::Qemu(_)) => Ok(at),
+        Ok(_) => Err("it is no board: write qemu:IMAGE".into()),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// What a placement found: its times, and the bytes that its link carried meanwhile.
@@ -126,14 +137,28 @@ const PLACEMENTS: [Placement; 10] = [
 /// The one that needs a program of others: a router in between.
 const ROUTED: (&str, &str) = ("Zenoh router", "TCP");
 
+const NEEDS_IMAGE: &str = "an image that serves demo.Cache, and QEMU: `make demo` has both";
+
 pub fn run(args: Args) -> Result<(), Failure> {
+    if let Some(path) = &args.svg {
+        // Before it all, not after.
+        let file = File::options().append(true).create(true).open(path);
+        file.map_err(|error| unwritten(path, &error))?;
+    }
     let more = args.board.len() + usize::from(args.router.is_some());
     let placements = PLACEMENTS.len() + more;
-    let bar = progress(args.calls * (placements as u64 + 1));
+    let boards = args.board.iter().map(|at| {
+        let refused = |cause| failed("board", "qemu", cause, NEEDS_IMAGE);
+        processes::board_name(at).map_err(refused)
+    });
+    // What cannot run is said before all that can has.
+    let boards: Vec<_> = boards.collect::<Result<_, _>>()?;
+    let shown = Progress::steps("calling", args.calls * (placements as u64 + 1));
+    let bar = shown.bar();
     stay_on_one_core()
         .map_err(|cause| failed("control", "two threads", cause, "to choose its processor"))?;
-    bar.set_message("control");
-    let control = control::run(args.calls, &bar)
+    bar.set_message("calling: control");
+    let control = control::run(args.calls, bar)
         .map_err(|cause| failed("control", "two threads", cause, "a second thread"))?;
     let mut rows = Vec::new();
     for placement in &PLACEMENTS {
@@ -143,30 +168,31 @@ pub fn run(args: Args) -> Result<(), Failure> {
             run,
             needs,
         } = placement;
-        bar.set_message(*link);
-        let outcome = run(args.calls, &bar).map_err(|cause| failed(name, link, cause, needs))?;
+        bar.set_message(format!("calling: {name}, {link}"));
+        let outcome = run(args.calls, bar).map_err(|cause| failed(name, link, cause, needs))?;
         rows.push(row((name, link), &outcome, &control));
     }
     if let Some(command) = &args.router {
         let (name, link) = ROUTED;
-        bar.set_message("router");
+        bar.set_message(format!("calling: {name}, {link}"));
         let needs = "a command that starts a Zenoh router at the endpoint behind it, and \
                      loopback";
-        let outcome = network::routed(command, args.calls, &bar);
+        let outcome = network::routed(command, args.calls, bar);
         let outcome = outcome.map_err(|cause| failed(name, link, cause, needs))?;
         rows.push(row(ROUTED, &outcome, &control));
     }
-    for at in &args.board {
-        let needs = "an image that serves demo.Cache, and QEMU: `make demo` has both";
-        let refused = |cause| failed("board", "qemu", cause, needs);
-        let (name, link) = processes::board_name(at).map_err(refused)?;
-        bar.set_message(link);
-        let outcome = processes::board(at, args.calls, &bar);
+    for (at, (name, link)) in args.board.iter().zip(boards) {
+        let needs = NEEDS_IMAGE;
+        bar.set_message(format!("calling: {name}, {link}"));
+        let outcome = processes::board(at, args.calls, bar);
         let outcome = outcome.map_err(|cause| failed(name, link, cause, needs))?;
         rows.push(row((name, link), &outcome, &control));
     }
-    bar.finish_and_clear();
-    let text = match args.json {
+    drop(shown);
+    if let Some(path) = &args.svg {
+        std::fs::write(path, chart::svg(&rows)).map_err(|error| unwritten(path, &error))?;
+    }
+    let text = match output::is_json() {
         true => table::json(&rows),
         false => {
             let legend = table::legend(control.median_ns);
@@ -174,6 +200,13 @@ pub fn run(args: Args) -> Result<(), Failure> {
         }
     };
     output::line(&text)
+}
+
+fn unwritten(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::usage(
+        format!("cannot write {}: {error}", path.display()),
+        "check the path and its permissions",
+    )
 }
 
 /// Keeps this process and its children on one core, so that every placement pays for the same kind
@@ -213,16 +246,6 @@ fn failed(name: &str, link: &str, cause: String, needs: &str) -> Failure {
         cause,
         help: format!("it needs {needs}"),
     }
-}
-
-/// On standard error, and only where that is a terminal.
-fn progress(calls: u64) -> ProgressBar {
-    let bar = ProgressBar::new(calls);
-    if let Ok(style) = ProgressStyle::with_template("{bar:32.cyan} {percent:>3} %  {msg}") {
-        bar.set_style(style.progress_chars("━╸─"));
-    }
-    bar.enable_steady_tick(Duration::from_millis(100));
-    bar
 }
 
 #[cfg(test)]

@@ -150,7 +150,7 @@ fn paint(text: &str, style: &str, colour: bool) -> String {
 }
 
 /// Three digits that count, and the unit.
-fn time(ns: f64) -> String {
+pub fn time(ns: f64) -> String {
     let (value, unit) = match ns {
         ns if ns < 1e3 => (ns, "ns"),
         ns if ns < 1e6 => (ns / 1e3, "µs"),

@@ -10,9 +10,11 @@ use sinew::rpc::Status;
 use sinew_io::pubsub::{Answer, Options};
 
 use super::place::Connect;
-use super::{Interrupt, encoding, key, show, time};
+use super::{Interrupt, encoding, key, show};
 use crate::failure::Failure;
 use crate::output;
+use crate::progress::Progress;
+use crate::span::above_zero;
 
 /// Ask the queryables of a Zenoh network.
 ///
@@ -42,11 +44,8 @@ pub struct Args {
     #[arg(long, value_enum, default_value = "auto")]
     consolidation: Consolidation,
     /// How long to wait for replies
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = above_zero)]
     timeout: Duration,
-    /// Write one JSON object a line, also for errors
-    #[arg(long)]
-    json: bool,
     /// Write what came along with each reply as well
     #[arg(short, long)]
     verbose: bool,
@@ -94,18 +93,19 @@ pub fn run(args: Args) -> Result<(), Failure> {
         Some(Err(error)) => return Err(Failure::internal("cannot ask", error)),
     };
     let (mut samples, mut errors) = (0, 0);
+    let _shown = Progress::waiting(format!("waiting for answers about {}", args.selector.0));
     for answer in replies.by_ref() {
         let goes_on = match answer {
             Answer::Sample(sample) => {
                 samples += 1;
-                output::line_of_many(&match args.json {
+                output::line_of_many(&match output::is_json() {
                     true => show::json(&sample),
                     false => show::text(&sample, args.verbose),
                 })?
             }
             Answer::Error { encoding, payload } => {
                 errors += 1;
-                match args.json {
+                match output::is_json() {
                     true => output::line_of_many(&show::json_error(&encoding, &payload))?,
                     false => {
                         output::note(&format!("error: {}", show::words(&payload)));

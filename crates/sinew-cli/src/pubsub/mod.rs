@@ -8,13 +8,15 @@
 //! | `sequence` | gaps between samples that carry a number |
 
 pub mod get;
-mod key;
+pub mod key;
 mod place;
 pub mod publish;
 pub mod reply;
 mod sequence;
 mod show;
 pub mod subscribe;
+
+pub use place::batches;
 
 use std::io::Read;
 use std::path::Path;
@@ -45,19 +47,6 @@ impl Interrupt {
 
     fn is_set(&self) -> bool {
         self.0.load(Ordering::Acquire)
-    }
-}
-
-/// A clock can count so far.
-const LONGEST: Duration = Duration::from_secs(100 * 365 * 86_400);
-
-/// A time above zero.
-fn time(text: &str) -> Result<Duration, String> {
-    match humantime::parse_duration(text) {
-        Ok(Duration::ZERO) => Err("it must be above zero: give e.g. 100ms or 5s".into()),
-        Ok(span) if span > LONGEST => Err("it is above 100 years: give e.g. 365d".into()),
-        Ok(span) => Ok(span),
-        Err(error) => Err(format!("{error}: give e.g. 100ms, 5s or 2min")),
     }
 }
 

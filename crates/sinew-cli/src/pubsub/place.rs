@@ -14,9 +14,11 @@ use sinew_io::endpoint::{Address, EndpointError, Use};
 use sinew_io::open::ConnectError;
 use sinew_io::pubsub::{self, Node, Options, Publisher, Status, Trouble};
 
-use super::{Interrupt, time};
+use super::Interrupt;
 use crate::connection::{explain, other_file};
 use crate::failure::Failure;
+use crate::progress::Progress;
+use crate::span::above_zero;
 use crate::{output, serve};
 
 /// The router or peer to connect to.
@@ -30,7 +32,7 @@ pub struct Connect {
     #[arg(long)]
     peer: bool,
     /// Wait for the other side where it is not up yet: until Ctrl-C, or TIME
-    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, value_parser = time)]
+    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, value_parser = above_zero)]
     wait: Option<Option<Duration>>,
 }
 
@@ -45,7 +47,8 @@ pub struct Meet {
     listen: Option<Endpoint>,
 }
 
-fn batches(text: &str) -> Result<Endpoint, EndpointError> {
+/// An endpoint at which sessions of Zenoh are opened.
+pub fn batches(text: &str) -> Result<Endpoint, EndpointError> {
     Endpoint::parse(text, Use::Batches)
 }
 
@@ -143,6 +146,7 @@ impl Connect {
             .wait
             .map_or(PATIENCE, |wait| wait.unwrap_or(Duration::MAX));
         let started = Instant::now();
+        let _shown = Progress::waiting(format!("connecting to {}", at.address));
         let mut known = None;
         while node.wait_open(TICK).is_err() && !interrupt.is_set() {
             let status = node.status();

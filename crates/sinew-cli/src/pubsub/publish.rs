@@ -8,15 +8,18 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
+use serde_json::{Map, Value};
 use sinew::pubsub::codec::{Body, Encoding, Kind, Priority, Qos};
 use sinew::pubsub::session::{PublisherOptions, Put, PutError};
 use sinew::rpc::Status;
 use sinew_io::pubsub::{Options, Publisher};
 
 use super::place::{Meet, Nodes, TICK};
-use super::{Interrupt, encoding, key, linger, payload, sequence, time, too_large};
+use super::{Interrupt, encoding, key, linger, payload, sequence, too_large};
 use crate::failure::Failure;
 use crate::output::{self, thousands};
+use crate::progress::Progress;
+use crate::span::above_zero;
 
 /// Publish values on a key of a Zenoh network.
 ///
@@ -54,7 +57,7 @@ pub struct Args {
     #[arg(long, value_name = "HZ", value_parser = rate, conflicts_with = "every")]
     rate: Option<f64>,
     /// One in this time, for example 100ms
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = above_zero)]
     every: Option<Duration>,
     /// What the value is: text/plain, application/json;SCHEMA, or words of your own
     #[arg(long, value_parser = encoding)]
@@ -75,11 +78,11 @@ pub struct Args {
     #[arg(long, value_enum, default_value = "block")]
     congestion: Congestion,
     /// How long a sample may wait for others to share its packet, for example 1ms
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = above_zero)]
     batching: Option<Duration>,
     /// Ask who subscribes, and publish when somebody does; give up after TIME [default: 10s]
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true,
-          default_missing_value = "10s", value_parser = time)]
+          default_missing_value = "10s", value_parser = above_zero)]
     wait_subscriber: Option<Duration>,
 }
 
@@ -135,17 +138,27 @@ pub fn run(args: Args) -> Result<(), Failure> {
     // A thread of its own, since a full link may hold it for ever.
     let (asked, shared) = (interrupt.clone(), counts.clone());
     let wished = args.wished();
+    let key = args.key.clone();
     thread::spawn(move || {
         let _ = send.send(args.publish(payload, &asked, &shared));
     });
     let mut given_up = None;
+    let mut shown = None;
     let result = loop {
         match ended.recv_timeout(TICK) {
             Ok(result) => break result,
             Err(RecvTimeoutError::Disconnected) => {
                 break Err(Failure::internal("publishing ended", "its thread panicked"));
             }
-            Err(RecvTimeoutError::Timeout) if !interrupt.is_set() => {}
+            Err(RecvTimeoutError::Timeout) if !interrupt.is_set() => {
+                let samples = counts.samples.load(Ordering::Relaxed);
+                // Without an end there is nothing to come to, and before the first one it connects.
+                if let Some(wished) = wished.filter(|_| samples > 0) {
+                    let what = || Progress::steps(format!("publishing {key}"), wished);
+                    let shown: &mut Progress = shown.get_or_insert_with(what);
+                    shown.bar().set_position(samples);
+                }
+            }
             Err(RecvTimeoutError::Timeout) => {
                 let since: &mut Instant = given_up.get_or_insert_with(Instant::now);
                 if since.elapsed() > LAST {
@@ -154,8 +167,12 @@ pub fn run(args: Args) -> Result<(), Failure> {
             }
         }
     };
+    drop(shown);
     if result.is_ok() || counts.samples.load(Ordering::Relaxed) > 0 {
-        output::line(&counts.text())?;
+        output::line(&match output::is_json() {
+            true => counts.json().to_string(),
+            false => counts.text(),
+        })?;
     }
     result?;
     counts.verdict(wished)
@@ -359,19 +376,35 @@ impl Counts {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn text(&self) -> String {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let became: Vec<String> = [
-            ("heard", read(&self.heard)),
-            ("sent", read(&self.sent)),
-            ("unheard", read(&self.unheard)),
-            ("dropped", read(&self.dropped)),
+    /// By what became of them.
+    fn became(&self) -> [(&'static str, u64); 4] {
+        [
+            ("heard", &self.heard),
+            ("sent", &self.sent),
+            ("unheard", &self.unheard),
+            ("dropped", &self.dropped),
         ]
-        .iter()
-        .filter(|(_, count)| *count > 0)
-        .map(|(name, count)| format!("{} {name}", thousands(*count)))
-        .collect();
-        match read(&self.samples) {
+        .map(|(name, counter)| (name, counter.load(Ordering::Relaxed)))
+    }
+
+    fn json(&self) -> Value {
+        let became = self
+            .became()
+            .map(|(name, count)| (name.into(), count.into()));
+        let mut counts = Map::from_iter(became);
+        let samples = self.samples.load(Ordering::Relaxed);
+        counts.insert("samples".into(), samples.into());
+        Value::Object(counts)
+    }
+
+    fn text(&self) -> String {
+        let became: Vec<String> = self
+            .became()
+            .iter()
+            .filter(|(_, count)| *count > 0)
+            .map(|(name, count)| format!("{} {name}", thousands(*count)))
+            .collect();
+        match self.samples.load(Ordering::Relaxed) {
             0 => "no samples".into(),
             1 => format!("1 sample: {}", became.join(", ")),
             many => format!("{} samples: {}", thousands(many), became.join(", ")),

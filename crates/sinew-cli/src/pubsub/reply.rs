@@ -58,9 +58,6 @@ pub struct Args {
         allow_negative_numbers = true
     )]
     attachment: Option<String>,
-    /// Write one JSON object a line
-    #[arg(long)]
-    json: bool,
     /// Write what came along with each question as well
     #[arg(short, long)]
     verbose: bool,
@@ -133,7 +130,7 @@ impl Args {
                     self.reply(&asked, &responder, values)?;
                     drop(responder);
                     answered += 1;
-                    let text = match self.json {
+                    let text = match output::is_json() {
                         true => asked.json(),
                         false => asked.text(self.verbose),
                     };

@@ -8,7 +8,7 @@ use sinew::pubsub::codec::{Kind, Priority, Timestamp};
 use sinew::pubsub::session::Question;
 use sinew_io::pubsub::OwnedSample;
 
-use crate::output::has_colour;
+use crate::output::{has_colour, hex};
 
 /// Bytes that are no text are shown up to this many.
 const MOST: usize = 64;
@@ -191,13 +191,6 @@ pub fn words(bytes: &[u8]) -> String {
             format!("0x{}… ({} bytes)", hex(start), bytes.len())
         }
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut out, byte| {
-        let _ = write!(out, "{byte:02x}");
-        out
-    })
 }
 
 /// What comes from afar does not steer the terminal.

@@ -35,9 +35,6 @@ pub struct Args {
     /// End after so many samples
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// Write one JSON object a line
-    #[arg(long)]
-    json: bool,
     /// Write what came along with each sample as well
     #[arg(short, long)]
     verbose: bool,
@@ -128,7 +125,7 @@ impl Args {
                         nodes.look()?;
                     }
                     tally.count(sample.payload.len());
-                    let text = match self.json {
+                    let text = match output::is_json() {
                         true => show::json(&sample),
                         false => show::text(&sample, self.verbose),
                     };
@@ -408,7 +405,7 @@ impl Second {
         let bytes = per_s(self.bytes, before.bytes);
         let missed = self.missed.wrapping_sub(before.missed);
         let lost = args.sequence.then(|| self.lost - before.lost);
-        if args.json {
+        if output::is_json() {
             let mut line = json!({
                 "samples_per_s": samples, "bytes_per_s": bytes, "missed": missed,
             });

@@ -4,9 +4,9 @@ use clap::Subcommand;
 
 use crate::failure::Failure;
 
-mod place;
-mod report;
-mod source;
+pub mod place;
+pub mod report;
+pub mod source;
 mod status;
 mod text;
 

@@ -10,6 +10,7 @@ use sinew_io::{Address, Endpoint};
 
 use crate::connection::explain;
 use crate::failure::Failure;
+use crate::progress::Progress;
 
 /// A socket at which a process shows its links, or a file or device in which one lies.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -30,6 +31,7 @@ impl Place {
         let Address::Qemu(emulated) = &at.address else {
             return Ok(None);
         };
+        let _shown = Progress::waiting(format!("starting {}", at.address));
         let shared = Shared::open(at, emulated).map_err(|error| {
             let (cause, help) = explain(at, &error);
             Failure::NoConnection {

@@ -7,6 +7,7 @@ use sinew_shm::domain::observe::{Channel, ChannelSide, Link, NoSide, Side, Sourc
 use sinew_shm::domain::{Kind, Role, Trust, Violation};
 
 use super::source::Slot;
+use crate::output::plain;
 
 /// Both roles, in the order in which they are shown.
 pub const ROLES: [Role; 2] = [Role::First, Role::Second];
@@ -286,10 +287,7 @@ impl Report {
 
 /// A channel's name with nothing in it that a terminal would act upon.
 pub fn name(side: &ChannelSide) -> String {
-    let letters = side.name.as_str().chars();
-    letters
-        .map(|letter| if letter.is_control() { '?' } else { letter })
-        .collect()
+    plain(side.name.as_str())
 }
 
 pub fn state(state: State) -> String {

@@ -17,6 +17,7 @@ use sinew_shm::linux::{self, Mapping, exchange};
 
 use super::place::Place;
 use crate::failure::Failure;
+use crate::progress::Progress;
 
 /// How long a process may take to show its links.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -93,6 +94,7 @@ pub struct Slot {
 /// Opens what is at a place. A configuration says where the second side lies also before the first
 /// one has opened.
 pub fn open(place: &Place, config: Option<&Config<'_>>) -> Result<Found, Failure> {
+    let _shown = Progress::waiting(format!("looking at {place}"));
     let failed = |cause: String, help: &str| Failure::NoConnection {
         endpoint: place.to_string(),
         cause,

@@ -30,9 +30,6 @@ pub struct Args {
     /// Look again each second, until Ctrl-C, and show rates
     #[arg(short, long)]
     watch: bool,
-    /// Write JSON: one document, or with --watch one per line
-    #[arg(long, conflicts_with = "toml")]
-    json: bool,
     /// Write the link file of the running link
     #[arg(long, conflicts_with = "watch")]
     toml: bool,
@@ -52,10 +49,12 @@ const INTERVAL: Duration = Duration::from_secs(1);
 pub fn run(mut args: Args) -> Result<(), Failure> {
     let mut board = args.place.start()?;
     let config = match &args.config {
-        Some(path) => Some(
-            sinew_io::shm::config::load(path)
-                .map_err(|why| Failure::usage(why, "the link file is what both sides load"))?,
-        ),
+        Some(path) => Some(sinew_io::shm::config::load(path).map_err(|why| {
+            Failure::usage(
+                why,
+                "correct the file, which is the one that both sides load",
+            )
+        })?),
         None => None,
     };
     if args.toml {
@@ -71,7 +70,7 @@ pub fn run(mut args: Args) -> Result<(), Failure> {
                 Report::new(&Link::new(first, second), slot, before.get(index))
             })
             .collect();
-        let shown = match args.json {
+        let shown = match output::is_json() {
             true => json_text(&args, &now, found.more),
             false => {
                 let style = text::Style {
@@ -143,7 +142,13 @@ fn write_toml(args: &Args, config: Option<&LinkFile>) -> Result<(), Failure> {
             ),
         });
         match file {
-            Ok(file) => output::line(&file.config().to_toml())?,
+            Ok(file) => {
+                let toml = file.config().to_toml();
+                output::line(&match output::is_json() {
+                    true => json!({ "toml": toml }).to_string(),
+                    false => toml,
+                })?;
+            }
             Err(error) if are_slots => {
                 refused = Some(error);
                 continue;

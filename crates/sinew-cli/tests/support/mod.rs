@@ -1,6 +1,8 @@
 //! The tool as a child process, and a serial cable made of two pseudo-terminals.
 #![allow(dead_code)] // each test uses its part
 
+pub mod image;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
@@ -9,12 +11,22 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags};
+use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal, kill_process};
+use rustix::termios::Winsize;
 
-/// The tool with these arguments.
+/// The tool with these arguments, and of what decides about colours nothing but what a test sets: a terminal of a
+/// CI has them even where it is dumb.
 pub fn sinew(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sinew"));
-    command.args(args).env("NO_COLOR", "1");
+    for name in ["CI", "CLICOLOR", "CLICOLOR_FORCE"] {
+        command.env_remove(name);
+    }
+    command
+        .args(args)
+        .env("NO_COLOR", "1")
+        .env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
     command
 }
 
@@ -74,6 +86,12 @@ pub fn complaint(output: &Output) -> String {
 pub fn interrupt(child: &Child) {
     let pid = Pid::from_raw(child.id().try_into().unwrap()).unwrap();
     kill_process(pid, Signal::INT).unwrap();
+}
+
+/// SIGTERM.
+pub fn terminate(child: &Child) {
+    let pid = Pid::from_raw(child.id().try_into().unwrap()).unwrap();
+    kill_process(pid, Signal::TERM).unwrap();
 }
 
 /// A running `sinew serve`.
@@ -182,6 +200,111 @@ pub fn pty() -> (OwnedFd, String) {
     unlockpt(&master).unwrap();
     let path = ptsname(&master, Vec::new()).unwrap();
     (master, path.to_str().unwrap().to_string())
+}
+
+/// A child process in a terminal: what it reads, writes and complains of.
+pub struct Terminal {
+    master: OwnedFd,
+    child: Child,
+}
+
+impl Terminal {
+    /// Starts it with all three streams at the terminal.
+    pub fn start(command: &mut Command) -> Terminal {
+        Terminal::begin(command, None)
+    }
+
+    /// Starts it with its standard output elsewhere.
+    pub fn start_with(command: &mut Command, stdout: Stdio) -> Terminal {
+        Terminal::begin(command, Some(stdout))
+    }
+
+    fn begin(command: &mut Command, stdout: Option<Stdio>) -> Terminal {
+        let (master, path) = pty();
+        let size = Winsize {
+            ws_row: 40,
+            ws_col: 200,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        rustix::termios::tcsetwinsize(&master, size).unwrap();
+        // Without becoming this process's own.
+        let open = || {
+            let flags = OFlags::RDWR | OFlags::NOCTTY;
+            let opened = rustix::fs::open(path.as_str(), flags, Mode::empty());
+            Stdio::from(opened.unwrap())
+        };
+        command.stdin(open()).stderr(open());
+        let child = start(command.stdout(stdout.unwrap_or_else(open)));
+        // Copies kept here would keep the terminal open.
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        Terminal { master, child }
+    }
+
+    /// All that came on its standard output, where that is a pipe.
+    pub fn piped(&mut self) -> Vec<u8> {
+        let mut all = Vec::new();
+        let mut out = self.child.stdout.take().unwrap();
+        out.read_to_end(&mut all).unwrap();
+        all
+    }
+
+    /// Presses keys.
+    pub fn write(&mut self, text: &str) {
+        let mut rest = text.as_bytes();
+        while !rest.is_empty() {
+            let written = rustix::io::write(&self.master, rest).unwrap();
+            rest = &rest[written..];
+        }
+    }
+
+    /// Until there is more to read, or its end; what takes longer hangs.
+    fn wait(&self, shown: &[u8]) {
+        let patience = rustix::event::Timespec {
+            tv_sec: 60,
+            tv_nsec: 0,
+        };
+        let mut master = [PollFd::new(&self.master, PollFlags::IN)];
+        let ready = rustix::event::poll(&mut master, Some(&patience)).unwrap();
+        assert_ne!(ready, 0, "it hangs: {}", String::from_utf8_lossy(shown));
+    }
+
+    /// What is shown up to this text and with it.
+    pub fn read_until(&mut self, text: &str) -> String {
+        let mut shown = Vec::new();
+        let mut byte = [0];
+        loop {
+            self.wait(&shown);
+            match rustix::io::read(&self.master, &mut byte) {
+                Ok(1) => shown.push(byte[0]),
+                ended => {
+                    let shown = String::from_utf8_lossy(&shown);
+                    panic!("{ended:?} before {text:?}: {shown}");
+                }
+            }
+            if shown.ends_with(text.as_bytes()) {
+                return String::from_utf8_lossy(&shown).into();
+            }
+        }
+    }
+
+    /// All that is shown up to its end, and the exit code.
+    pub fn end(mut self) -> (String, Option<i32>) {
+        let mut shown = Vec::new();
+        let mut part = [0; 1024];
+        loop {
+            self.wait(&shown);
+            match rustix::io::read(&self.master, &mut part) {
+                Ok(read @ 1..) => shown.extend_from_slice(&part[..read]),
+                _ => break,
+            }
+        }
+        let code = self.child.wait().unwrap().code();
+        (String::from_utf8_lossy(&shown).into(), code)
+    }
 }
 
 /// While nobody has the device open, a read fails; the cable waits for the next who opens it.

@@ -103,10 +103,10 @@ struct MethodNames<'s> {
     docs: TokenStream,
 }
 
-/// The name of the function of a method; `poll` is the trait's own.
+/// The name of the function of a method; `poll` and `arm` are the trait's own.
 pub(crate) fn function_name(method: &str) -> String {
     let name = snake(method);
-    match name == "poll" || EVERYBODYS.contains(&name.as_str()) {
+    match name == "poll" || name == "arm" || EVERYBODYS.contains(&name.as_str()) {
         true => name + "_",
         false => name,
     }

@@ -62,6 +62,12 @@ pub(super) fn generate(names: &Names<'_>) -> TokenStream {
                 let _ = now;
                 false
             }
+
+            /// Wakes `waker` once when `poll` has something to do that no packet brings, at once where it has
+            /// already.
+            fn arm(&mut self, waker: &::core::task::Waker) {
+                let _ = waker;
+            }
         }
 
         impl<S: #interface + ?Sized> #interface for &mut S {
@@ -69,6 +75,10 @@ pub(super) fn generate(names: &Names<'_>) -> TokenStream {
 
             fn poll(&mut self, now: ::sinew::time::Instant) -> bool {
                 (**self).poll(now)
+            }
+
+            fn arm(&mut self, waker: &::core::task::Waker) {
+                (**self).arm(waker);
             }
         }
 
@@ -90,6 +100,10 @@ pub(super) fn generate(names: &Names<'_>) -> TokenStream {
 
             fn poll(&mut self, now: ::sinew::time::Instant) -> bool {
                 self.0.poll(now)
+            }
+
+            fn arm(&mut self, waker: &::core::task::Waker) {
+                self.0.arm(waker);
             }
         }
 

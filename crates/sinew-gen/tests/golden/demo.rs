@@ -558,6 +558,12 @@ pub mod demo {
                 let _ = now;
                 false
             }
+
+            /// Wakes `waker` once when `poll` has something to do that no packet brings, at once where it has
+            /// already.
+            fn arm(&mut self, waker: &::core::task::Waker) {
+                let _ = waker;
+            }
         }
 
         impl<S: Cache + ?Sized> Cache for &mut S {
@@ -579,6 +585,10 @@ pub mod demo {
 
             fn poll(&mut self, now: ::sinew::time::Instant) -> bool {
                 (**self).poll(now)
+            }
+
+            fn arm(&mut self, waker: &::core::task::Waker) {
+                (**self).arm(waker);
             }
         }
 
@@ -616,6 +626,10 @@ pub mod demo {
 
             fn poll(&mut self, now: ::sinew::time::Instant) -> bool {
                 self.0.poll(now)
+            }
+
+            fn arm(&mut self, waker: &::core::task::Waker) {
+                self.0.arm(waker);
             }
         }
 
@@ -1017,6 +1031,12 @@ pub mod demo {
                 let _ = now;
                 false
             }
+
+            /// Wakes `waker` once when `poll` has something to do that no packet brings, at once where it has
+            /// already.
+            fn arm(&mut self, waker: &::core::task::Waker) {
+                let _ = waker;
+            }
         }
 
         impl<S: Kinds + ?Sized> Kinds for &mut S {
@@ -1054,6 +1074,10 @@ pub mod demo {
 
             fn poll(&mut self, now: ::sinew::time::Instant) -> bool {
                 (**self).poll(now)
+            }
+
+            fn arm(&mut self, waker: &::core::task::Waker) {
+                (**self).arm(waker);
             }
         }
 
@@ -1102,6 +1126,10 @@ pub mod demo {
 
             fn poll(&mut self, now: ::sinew::time::Instant) -> bool {
                 self.0.poll(now)
+            }
+
+            fn arm(&mut self, waker: &::core::task::Waker) {
+                self.0.arm(waker);
             }
         }
 

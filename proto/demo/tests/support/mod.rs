@@ -14,21 +14,21 @@ pub const CALLS: usize = 2;
 
 const MTU: usize = HEADER_MAX + 512;
 
-/// Keeps up to [`PLACES`] packets until they are taken.
-struct Kept(Mutex<Vec<Vec<u8>>>);
+/// Keeps up to [`PLACES`] packets of so many bytes until they are taken.
+struct Kept(Mutex<Vec<Vec<u8>>>, usize);
 
 impl Port for Kept {
     fn mtu(&self) -> usize {
-        MTU
+        self.1
     }
 
     fn send(&self, min: usize, fill: &mut dyn FnMut(&mut [u8]) -> usize) -> Result<(), SendError> {
         let mut packets = self.0.lock().expect("no panic with the lock held");
         match packets.len() {
-            _ if min > MTU => Err(SendError::TooLarge),
+            _ if min > self.1 => Err(SendError::TooLarge),
             PLACES.. => Err(SendError::Full),
             _ => {
-                let mut place = vec![0; MTU];
+                let mut place = vec![0; self.1];
                 let len = fill(&mut place);
                 place.truncate(len);
                 packets.extend((len > 0).then_some(place));
@@ -57,7 +57,12 @@ pub struct Bench<S> {
 
 impl<S: Service> Bench<S> {
     pub fn new(services: S) -> Self {
-        let port: &'static Kept = Box::leak(Box::new(Kept(Mutex::default())));
+        Bench::with_mtu(services, MTU)
+    }
+
+    /// With a port for packets of so many bytes.
+    pub fn with_mtu(services: S, mtu: usize) -> Self {
+        let port: &'static Kept = Box::leak(Box::new(Kept(Mutex::default(), mtu)));
         let slots = Box::leak(Box::new([const { Slot::new() }; CALLS]));
         Bench {
             server: Server::new(slots),

@@ -1,0 +1,78 @@
+//! The images of `firmware/`, which are built where they are not yet.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Once;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::{socket, start};
+
+/// What takes longer on a loaded machine hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The endpoint of an image.
+pub fn image(path: &str) -> String {
+    static BUILT: Once = Once::new();
+    let firmware = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../firmware"));
+    BUILT.call_once(|| {
+        let make = Command::new("make")
+            .arg("-sC")
+            .arg(firmware)
+            .arg("images")
+            .status();
+        assert!(make.unwrap().success(), "the images do not build");
+    });
+    format!("qemu:{}", firmware.join("target").join(path).display())
+}
+
+/// One of those that serve calls on a Cortex-M3.
+pub fn serving(name: &str) -> String {
+    image(&format!("thumbv7m-none-eabi/release/{name}"))
+}
+
+/// One of those that are nodes of Zenoh on a Cortex-M3.
+pub fn node(name: &str) -> String {
+    image(&format!("thumbv7m-none-eabi/node/{name}"))
+}
+
+/// A board whose UART is at a socket, for one tool after another. It ends with this.
+pub struct Board {
+    emulator: Child,
+    socket: String,
+}
+
+impl Board {
+    /// Starts one of the images that serve calls on a Cortex-M3; `place` is no other test's.
+    pub fn start(image: &str, place: &str) -> Board {
+        let socket = socket(place);
+        let _ = std::fs::remove_file(&socket);
+        let path = serving(image);
+        let serial = format!("unix:{socket},server=on,wait=off");
+        let mut command = Command::new("timeout");
+        let machine = ["600", "qemu-system-arm", "-M", "mps2-an385"];
+        let nothing = ["-display", "none", "-monitor", "none"];
+        command.args(machine).args(nothing);
+        command.args(["-serial", &serial, "-kernel"]);
+        command.arg(path.trim_start_matches("qemu:"));
+        let emulator = start(command.stdin(Stdio::null()).stderr(Stdio::null()));
+        let since = Instant::now();
+        while !Path::new(&socket).exists() {
+            assert!(since.elapsed() < PATIENCE, "the emulator does not come up");
+            thread::sleep(Duration::from_millis(5));
+        }
+        Board { emulator, socket }
+    }
+
+    pub fn endpoint(&self) -> String {
+        format!("unix:{}", self.socket)
+    }
+}
+
+impl Drop for Board {
+    fn drop(&mut self) {
+        // `timeout` ends the emulator when it is asked to end.
+        super::terminate(&self.emulator);
+        let _ = self.emulator.wait();
+    }
+}
