@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::sync::Mutex;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
@@ -68,6 +69,30 @@ fn counts_what_passes(kind: &str) {
     assert_eq!(sum("bad_crc"), 0);
     let beyond = format!("link {links}");
     assert_eq!(value(&counters, (&beyond, "bytes_in")), None);
+}
+
+#[test]
+fn link_that_is_told_to_be_closed_has_given_its_number_back() {
+    let server = server();
+    let within = Duration::from_secs(20);
+    let (say, said) = channel();
+    let (go_on, gone_on) = channel::<()>();
+    let gone_on = Mutex::new(gone_on);
+    server.on_link(move |event| {
+        let _ = say.send(event);
+        if matches!(event, LinkEvent::Closed(_)) {
+            // As a thread would that is put to sleep right here.
+            let _ = gone_on.lock().unwrap().recv_timeout(within);
+        }
+    });
+    let listening = server.listen(&fresh_endpoint("tcp")).unwrap();
+    let first = connect(listening.endpoint()).unwrap();
+    assert_eq!(said.recv_timeout(within), Ok(LinkEvent::Opened(0)));
+    drop(first);
+    assert_eq!(said.recv_timeout(within), Ok(LinkEvent::Closed(0)));
+    let _second = connect(listening.endpoint()).unwrap();
+    assert_eq!(said.recv_timeout(within), Ok(LinkEvent::Opened(0)));
+    drop(go_on);
 }
 
 #[test]

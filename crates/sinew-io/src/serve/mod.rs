@@ -79,7 +79,7 @@ struct Engine<S: Service, const CALLS: usize> {
 pub enum LinkEvent {
     /// A client is there.
     Opened(u16),
-    /// It is gone; its calls have ended.
+    /// It is gone; its calls have ended, and the next link may have its number.
     Closed(u16),
     /// A client was refused, and has no link. Not told over udp, where only packets are refused.
     Refused(Why),

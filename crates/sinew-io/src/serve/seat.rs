@@ -63,6 +63,17 @@ pub(super) struct Seat<S: Service, const CALLS: usize> {
     pub(super) is_busy: bool,
     /// Turns since the counters were told.
     untold: u8,
+    /// The last of the fields, so that the lanes are closed before it is dropped.
+    _farewell: Farewell<S, CALLS>,
+}
+
+/// Tells that the link is gone when its number is free for another one, and not before.
+struct Farewell<S: Service, const CALLS: usize>(Arc<Shared<S, CALLS>>, u16);
+
+impl<S: Service, const CALLS: usize> Drop for Farewell<S, CALLS> {
+    fn drop(&mut self) {
+        self.0.tell(LinkEvent::Closed(self.1));
+    }
 }
 
 /// So many turns at most.
@@ -155,6 +166,7 @@ impl<S: Service, const CALLS: usize> Shared<S, CALLS> {
             deadline: Instant::FAR,
             is_busy: false,
             untold: 0,
+            _farewell: Farewell(self.clone(), id),
         })
     }
 }
@@ -244,7 +256,5 @@ impl<S: Service, const CALLS: usize> Drop for Seat<S, CALLS> {
         if let Some(lanes) = engine.links.get_mut(usize::from(self.via.link)) {
             lanes.is_taken = false;
         }
-        drop(engine);
-        self.shared.tell(LinkEvent::Closed(self.via.link));
     }
 }
