@@ -48,7 +48,6 @@ fn both_sides_say_who_they_are() {
         assert_eq!(side.channels, 2);
         assert_eq!(side.state, State::Ready);
         assert_eq!(side.heartbeat, 1);
-        assert!(!side.accepted.has_barrier());
     }
     assert_eq!(one.length as usize, TWO.segment_len(Role::First));
     assert_eq!(

@@ -184,7 +184,6 @@ impl Report {
             "line": 1u64.checked_shl(side.line_log2.into()),
             "trust": trust(side.trust),
             "configuration": format!("{:#010x}", side.hash),
-            "barrier": side.accepted.has_barrier(),
         })
     }
 

@@ -10,7 +10,7 @@ use super::lane::Lane;
 use super::layout::{NEXT_SHIFT, REPLY, control, statistics};
 use super::port::{Cache, Ways, clean, invalidate};
 use super::ring::{Entry, Look, RingReader, RingWriter, passes, tag};
-use crate::word::{PublishFence, RETURN_LOOK_FENCE, Span};
+use crate::word::{RETURN_LOOK_FENCE, Span, full_fence};
 
 pub(super) struct Inbox {
     lane: Lane,
@@ -306,16 +306,16 @@ impl Inbox {
 
     /// Whether the peer waits for one of the returns since the last call.
     #[inline(always)]
-    pub(super) fn flush(&mut self, fence: PublishFence, cache: &impl Cache) -> bool {
-        self.flushed != self.returns.at() && self.look_after(fence, cache)
+    pub(super) fn flush(&mut self, cache: &impl Cache) -> bool {
+        self.flushed != self.returns.at() && self.look_after(cache)
     }
 
     /// As `flush`, after a return.
     #[inline(always)]
-    pub(super) fn look_after(&mut self, fence: PublishFence, cache: &impl Cache) -> bool {
+    pub(super) fn look_after(&mut self, cache: &impl Cache) -> bool {
         let (from, to) = (self.flushed, self.returns.at());
         self.flushed = to;
-        fence.run(RETURN_LOOK_FENCE);
+        full_fence(RETURN_LOOK_FENCE);
         let theirs = self.lane.theirs;
         invalidate(&theirs, cache);
         let wake = theirs.at(control::WAKE_RETURNS).get();

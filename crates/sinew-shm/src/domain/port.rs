@@ -145,8 +145,6 @@ pub struct Uses {
     pub messages: bool,
     /// Wakers (`arm` of the handles). Without them: [`Receiver::ring_at`](super::Receiver::ring_at).
     pub wakers: bool,
-    /// The barrier of [`Platform::barrier`](super::Platform::barrier), where the platform offers one.
-    pub barrier: bool,
 }
 
 impl Uses {
@@ -158,7 +156,6 @@ impl Uses {
         locks: true,
         messages: true,
         wakers: true,
-        barrier: true,
     };
     /// Packets in both directions, by polling and doorbells.
     pub const PACKETS: Uses = Uses {
@@ -168,7 +165,6 @@ impl Uses {
         locks: false,
         messages: false,
         wakers: false,
-        barrier: false,
     };
 }
 

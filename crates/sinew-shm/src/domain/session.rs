@@ -12,9 +12,7 @@ use super::identity::Identity;
 use super::layout::{self, PROBE, identity, life, session};
 use super::port::{Cache, clean, invalidate};
 use super::{Difference, Field};
-use crate::word::{
-    CLEAR_LOOK, PublishFence, SESSION_LOAD, SESSION_STORE, Segment, Words, full_fence,
-};
+use crate::word::{CLEAR_LOOK, SESSION_LOAD, SESSION_STORE, Segment, Words, full_fence};
 
 /// The states of a side, as they stand in its segment.
 pub(super) mod state {
@@ -26,9 +24,6 @@ pub(super) mod state {
     /// None of them: no side writes it.
     pub const NONE: u32 = 5;
 }
-
-/// In the words of the features: this side has a barrier that reaches the peer's processor.
-pub(super) const BARRIER: u32 = 1;
 
 #[derive(Clone, Copy)]
 struct Lines {
@@ -54,9 +49,6 @@ pub(super) struct Session {
     me: u32,
     /// The peer's session that this side has acknowledged; 0 for none.
     peer: u32,
-    offered: u32,
-    /// Light where both sides offer a barrier.
-    fence: PublishFence,
     heartbeat: u32,
     /// The peer's state when it was found up: ready or draining; none after it has ended.
     state: u32,
@@ -86,14 +78,12 @@ pub(super) enum Seen {
 
 impl Session {
     /// The words of both sides; `None` where a segment is too short.
-    pub(super) fn new(mine: &Segment, theirs: &Segment, offers_barrier: bool) -> Option<Session> {
+    pub(super) fn new(mine: &Segment, theirs: &Segment) -> Option<Session> {
         Some(Session {
             mine: Lines::of(mine)?,
             theirs: Lines::of(theirs)?,
             me: 0,
             peer: 0,
-            offered: if offers_barrier { BARRIER } else { 0 },
-            fence: PublishFence::FULL,
             heartbeat: 0,
             state: state::READY,
         })
@@ -109,12 +99,6 @@ impl Session {
         [self.me, self.peer, self.state]
     }
 
-    /// What orders a publication before the look at the peer's wake word.
-    #[inline(always)]
-    pub(super) fn fence(&self) -> PublishFence {
-        self.fence
-    }
-
     /// Begins a session: takes the segment's identity away. `empty` then empties rings and wake
     /// words, and [`Session::ready`] puts the identity back.
     pub(super) fn open(&mut self, cache: &impl Cache) {
@@ -125,7 +109,6 @@ impl Session {
         let known = self.theirs.session.at(session::ACKNOWLEDGED).get();
         self.me = next(old, known);
         self.peer = 0;
-        self.fence = PublishFence::FULL;
         self.put(session::STATE, state::OPENING, cache);
         let magic = self.mine.identity.at(identity::MAGIC);
         magic.store(0, SESSION_STORE);
@@ -141,7 +124,7 @@ impl Session {
         for (at, word) in identity.words().iter().enumerate().skip(1) {
             self.mine.identity.at(at).set(*word);
         }
-        self.mine.identity.at(identity::OFFERED).set(self.offered);
+        self.mine.identity.at(identity::OFFERED).set(0);
         self.mine.identity.at(identity::ACCEPTED).set(0);
         clean(&self.mine.identity, cache);
         let magic = self.mine.identity.at(identity::MAGIC);
@@ -225,13 +208,6 @@ impl Session {
     /// Acknowledges a session of the peer's: the own rings are empty and the own blocks back.
     pub(super) fn acknowledge(&mut self, found: u32, cache: &impl Cache) {
         self.peer = found;
-        let offered = self.theirs.identity.at(identity::OFFERED).get();
-        let both = offered & self.offered & BARRIER;
-        if both != 0 {
-            self.fence = PublishFence::LIGHT;
-        }
-        self.mine.identity.at(identity::ACCEPTED).set(both);
-        clean(&self.mine.identity, cache);
         // A side that drained did so in the pairing that is over.
         self.put(session::STATE, state::READY, cache);
         self.put(session::ACKNOWLEDGED, found, cache);

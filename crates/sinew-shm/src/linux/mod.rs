@@ -9,7 +9,6 @@
 //! | [`exchange`] | two processes check each other and trade their segments |
 //! | [`place`] | where a socket listens in the file system |
 //! | [`bell`] | doorbells: socket byte, eventfd, futex; waiting with a time limit and notice of death |
-//! | [`barrier`] | the asymmetric fence |
 //! | `record` | locks on bytes of a file, which the kernel frees when a process is gone |
 //! | `role` | who is which side in a region |
 //! | [`slots`] | one master and several remotes in one region |
@@ -18,7 +17,6 @@
 //!
 //! Everything that waits takes a time limit ([`Deadline`]), and everything a peer sends is checked.
 
-pub mod barrier;
 pub mod bell;
 mod deadline;
 pub mod exchange;

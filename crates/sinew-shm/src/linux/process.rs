@@ -1,4 +1,4 @@
-//! One side of a link in a process of this machine: memory, barrier and doorbell put together.
+//! One side of a link in a process of this machine: memory and doorbell put together.
 //!
 //! | from | memory | the peer's segment | death |
 //! |---|---|---|---|
@@ -12,7 +12,6 @@ use std::sync::Arc;
 use std::vec;
 use std::vec::Vec;
 
-use super::barrier;
 use super::exchange::{self, DoorbellKind, Offer};
 use super::map::{MapError, Mapping};
 use super::memfd;
@@ -24,7 +23,6 @@ use crate::domain::{
     Role, Slot,
 };
 use crate::lock::{Lock, StdLock};
-use crate::word;
 
 /// What an end in a process is made of. `L` is [`StdLock`] where threads share the end, or
 /// [`Unshared`](crate::Unshared) where one thread has it.
@@ -33,7 +31,6 @@ pub struct Process<L = StdLock> {
     _memory: Vec<Arc<Mapping>>,
     /// Kept until the end is closed.
     _claim: Option<Arc<Claim>>,
-    has_barrier: bool,
     _lock: PhantomData<fn() -> L>,
 }
 
@@ -46,17 +43,6 @@ impl<L: Lock> Platform for Process<L> {
     type Cache = Coherent;
     type Slots = Vec<Slot>;
     type Blocks = Vec<Block>;
-
-    fn offers_barrier(&self) -> bool {
-        self.has_barrier
-    }
-
-    fn barrier(&self) {
-        if !barrier::heavy() {
-            // The kernel could when this side registered: it does not take that back.
-            word::full_fence(word::SLEEP_FENCE);
-        }
-    }
 }
 
 /// Memory of a side, and what keeps it mapped.
@@ -64,8 +50,6 @@ pub struct Mapped {
     memory: Memory,
     maps: Vec<Arc<Mapping>>,
     claim: Option<Arc<Claim>>,
-    /// The peer is a process of this machine, whose threads a barrier reaches.
-    is_local: bool,
 }
 
 /// What this side of a link offers in [`exchange`].
@@ -83,7 +67,6 @@ pub fn offer(config: &Config<'_>, role: Role, doorbell: DoorbellKind) -> Offer {
             domain::Trust::Mutual => (config.exchange_len() as u32).max(1),
         },
         doorbell,
-        barrier: barrier::register(),
     }
 }
 
@@ -96,14 +79,14 @@ impl Mapped {
         exchange: Option<memfd::Segment>,
     ) -> Option<Mapped> {
         let map = |segment: memfd::Segment| segment.into_parts().1;
-        let mapped = Mapped::new(map(mine), map(peer), exchange.map(map), true)?;
+        let mapped = Mapped::new(map(mine), map(peer), exchange.map(map))?;
         // Anonymous memory of these two sides, and of nobody before them.
         let memory = mapped.memory.zeroed();
         Some(Mapped { memory, ..mapped })
     }
 
     /// The parts of a region: a file that an emulator shares, or physical memory. The peer has its
-    /// own core, which no barrier reaches.
+    /// own core.
     ///
     /// [`MapError::Taken`] where another process of this machine is this side already; the side is
     /// free again when the end is closed, or its process is gone. [`MapError::OtherSide`] where the
@@ -124,17 +107,12 @@ impl Mapped {
         let (at, len) = range(parts.exchange);
         let exchange = (len > 0).then(|| region.own(at, len)).transpose()?;
         let out_of_range = MapError::OutOfRange { offset: 0, len };
-        let mapped = Mapped::new(mine, peer, exchange, false).ok_or(out_of_range)?;
+        let mapped = Mapped::new(mine, peer, exchange).ok_or(out_of_range)?;
         let claim = Some(Arc::new(claim));
         Ok(Mapped { claim, ..mapped })
     }
 
-    fn new(
-        mine: Mapping,
-        peer: Mapping,
-        exchange: Option<Mapping>,
-        is_local: bool,
-    ) -> Option<Mapped> {
+    fn new(mine: Mapping, peer: Mapping, exchange: Option<Mapping>) -> Option<Mapped> {
         let is_writable = |map: &Mapping| map.is_writable();
         if !is_writable(&mine) || !exchange.as_ref().is_none_or(is_writable) {
             return None;
@@ -154,14 +132,7 @@ impl Mapped {
             memory,
             maps,
             claim: None,
-            is_local,
         })
-    }
-
-    /// With a peer in a process of this machine: a barrier reaches it.
-    pub(super) fn with_process(self) -> Mapped {
-        let is_local = true;
-        Mapped { is_local, ..self }
     }
 
     /// Who has which side of a region.
@@ -190,7 +161,6 @@ impl Mapped {
             platform: Process {
                 _memory: self.maps,
                 _claim: self.claim,
-                has_barrier: self.is_local && barrier::register(),
                 _lock: PhantomData,
             },
             slots: config.channels.iter().map(|_| Slot::EMPTY).collect(),

@@ -20,7 +20,6 @@ pub const OFFER: Offer = Offer {
     trust: Trust::None,
     exchange_len: 0,
     doorbell: DoorbellKind::Socket,
-    barrier: true,
 };
 
 const MUTUAL: Offer = Offer {
@@ -34,7 +33,6 @@ pub fn other(offer: Offer) -> Offer {
     Offer {
         own_len: offer.peer_len,
         peer_len: offer.own_len,
-        barrier: false,
         ..offer
     }
 }
@@ -64,7 +62,6 @@ fn both_get_each_others_segment() {
             assert_eq!(read(two.peer.mapping(), len - 1), 0x77);
             assert!(one.exchange.is_none() && one.eventfds.is_none());
         }
-        assert!(!near.peer_barrier && far.peer_barrier);
     }
 }
 

@@ -2,7 +2,6 @@
 #![cfg(all(feature = "linux", target_os = "linux", not(miri)))]
 
 mod areas;
-mod barrier;
 mod bells;
 mod exchange;
 mod fds;

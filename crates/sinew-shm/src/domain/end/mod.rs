@@ -44,7 +44,8 @@ pub struct End<P: Platform> {
     inner: Cell<Inner<P>>,
     doorbell: P::Doorbell,
     cache: P::Cache,
-    platform: P,
+    /// Kept for as long as the end: it may have the memory.
+    _platform: P,
     is_trusted: bool,
 }
 
@@ -154,10 +155,9 @@ impl<P: Platform> End<P> {
         if !room {
             return Err(OpenError::Room);
         }
-        let offers_barrier = P::USES.barrier && platform.offers_barrier();
         let room = (slots.as_mut(), blocks.as_mut());
         place_channels(plan, channel, &memory, room, (&platform, &cache)).ok_or(OpenError::Room)?;
-        let words = Session::new(&memory.mine, &memory.peer, offers_barrier);
+        let words = Session::new(&memory.mine, &memory.peer);
         let session = words.ok_or(OpenError::Room)?;
         let is_trusted = memory.is_local || config.trust == Trust::Mutual;
         let mut inner = Inner {
@@ -186,7 +186,7 @@ impl<P: Platform> End<P> {
             inner: Cell::new(inner),
             doorbell,
             cache,
-            platform,
+            _platform: platform,
             is_trusted,
         })
     }

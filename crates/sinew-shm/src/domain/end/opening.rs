@@ -35,7 +35,7 @@ pub struct Parts<P: Platform> {
     pub doorbell: P::Doorbell,
     /// Cache maintenance.
     pub cache: P::Cache,
-    /// What [`Platform::barrier`] needs.
+    /// Whoever has the hardware semaphores. It is kept for as long as the end.
     pub platform: P,
     /// Room for as many channels as the configuration has.
     pub slots: P::Slots,

@@ -66,19 +66,6 @@ pub trait Platform: Sized {
         let _ = number;
         None
     }
-
-    /// Whether this side can order memory for the peer's processor as well, see
-    /// [`Platform::barrier`]. It is offered to the peer, and used where both sides offer it.
-    fn offers_barrier(&self) -> bool {
-        false
-    }
-
-    /// A full barrier on this processor and on every one that runs the peer: the side that goes to
-    /// sleep pays for both, so that the side that sends needs no fence (membarrier(2) on Linux).
-    ///
-    /// A peer that offers it and does not do it loses its own wake-ups, nothing else. It is called under
-    /// the end's lock, and uses no end.
-    fn barrier(&self) {}
 }
 
 impl<P: Platform> Ways for P {

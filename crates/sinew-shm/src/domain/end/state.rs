@@ -15,7 +15,7 @@ use super::channel::{ChannelEnd, Room, Slot};
 use super::opening::{Options, Status};
 use super::platform::Platform;
 use super::steps::Slow;
-use crate::word::{CLEAR_FENCE, JUDGE_FENCE, PublishFence, full_fence};
+use crate::word::{CLEAR_FENCE, JUDGE_FENCE, full_fence};
 
 /// What every call looks at comes first: there instructions reach it that are short, and few lines of a
 /// cache hold it.
@@ -136,15 +136,6 @@ impl<P: Platform> Inner<P> {
         match &P::PLAN {
             Some(plan) => &plan.identity,
             None => &self.identity,
-        }
-    }
-
-    /// What orders a publication before the look at the peer's wake word.
-    #[inline(always)]
-    pub(super) fn fence(&self) -> PublishFence {
-        match P::USES.barrier {
-            true => self.session.fence(),
-            false => PublishFence::FULL,
         }
     }
 
@@ -555,19 +546,17 @@ impl<P: Platform> Inner<P> {
     /// Shows the peer what was published on a channel; whether it is to be rung.
     #[inline(always)]
     pub(super) fn flush_packets(&mut self, slot: u16, cache: &P::Cache) -> bool {
-        let fence = self.fence();
         let Some((channel, _)) = self.channel(usize::from(slot)) else {
             return false;
         };
-        channel.outbox.flush::<P>(fence, cache) && channel.tally.count_ring()
+        channel.outbox.flush::<P>(cache) && channel.tally.count_ring()
     }
 
     /// Whether the peer is to be rung for what went back on a channel.
     pub(super) fn flush_returns(&mut self, slot: u16, cache: &P::Cache) -> bool {
-        let fence = self.fence();
         let Some((channel, _)) = self.channel(usize::from(slot)) else {
             return false;
         };
-        channel.inbox.flush(fence, cache) && channel.tally.count_ring()
+        channel.inbox.flush(cache) && channel.tally.count_ring()
     }
 }

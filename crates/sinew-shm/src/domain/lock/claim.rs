@@ -5,7 +5,7 @@ use super::super::layout::lock;
 use super::super::port::{Cache, clean, invalidate};
 use super::LOOKS;
 use super::end::LockEnd;
-use crate::word::{LOCK_FENCE, LOCK_LOAD, LOCK_LOOK_FENCE, LOCK_STORE, PublishFence, full_fence};
+use crate::word::{LOCK_FENCE, LOCK_LOAD, LOCK_LOOK_FENCE, LOCK_STORE, full_fence};
 
 /// What came of asking for a lock.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -64,12 +64,8 @@ impl LockEnd {
     }
 
     /// After this side does not want it any more: whether the peer waits for that, and is to be rung.
-    pub(in crate::domain) fn is_to_ring(
-        &mut self,
-        fence: PublishFence,
-        cache: &impl Cache,
-    ) -> bool {
-        fence.run(LOCK_LOOK_FENCE);
+    pub(in crate::domain) fn is_to_ring(&mut self, cache: &impl Cache) -> bool {
+        full_fence(LOCK_LOOK_FENCE);
         invalidate(&self.theirs, cache);
         let wake = self.theirs.at(lock::WAKE).get();
         let is_new = wake != self.rung;

@@ -12,8 +12,8 @@ use super::super::port::{Cache, clean, invalidate};
 use super::super::ring::{passes, tag};
 use super::{fetch, place};
 use crate::word::{
-    ANSWER_STORE, BlockArea, CLEAR_FENCE, CLEAR_LOOK, ENTRY_LOAD, LineArea, PublishFence,
-    RESET_STORE, RETURN_LOOK_FENCE, Span, TAKEN_STORE, Words, full_fence,
+    ANSWER_STORE, BlockArea, CLEAR_FENCE, CLEAR_LOOK, ENTRY_LOAD, LineArea, RESET_STORE,
+    RETURN_LOOK_FENCE, Span, TAKEN_STORE, Words, full_fence,
 };
 
 /// In `next` of the book on a place: somebody writes the answer.
@@ -123,7 +123,6 @@ impl Answering {
     pub(super) fn receive(
         &mut self,
         books: &mut [Block],
-        fence: PublishFence,
         cache: &impl Cache,
     ) -> Result<Option<(Asked, bool)>, Violation> {
         // The memory of the next message, likely, comes together with its line.
@@ -159,7 +158,7 @@ impl Answering {
             .at(message::TAKEN)
             .store(self.taken, TAKEN_STORE);
         clean(&self.control, cache);
-        fence.run(RETURN_LOOK_FENCE);
+        full_fence(RETURN_LOOK_FENCE);
         invalidate(&self.theirs, cache);
         let wake = self.theirs.at(message::WAKE_TAKEN).get();
         let ring = passes(wake, from, self.taken);
@@ -300,7 +299,6 @@ impl Answering {
         books: &mut [Block],
         (token, kind): (u32, u32),
         (status, words): (u8, &[u32]),
-        fence: PublishFence,
         cache: &impl Cache,
     ) -> Option<bool> {
         let call = place(token);
@@ -327,7 +325,7 @@ impl Answering {
         clean(&line, cache);
         line.at(answer::TOKEN).store(token, ANSWER_STORE);
         clean(&line, cache);
-        fence.run(RETURN_LOOK_FENCE);
+        full_fence(RETURN_LOOK_FENCE);
         invalidate(&self.theirs, cache);
         let wake = self.theirs.at(message::WAKE_ANSWERS).get();
         let ring = wake != self.rung;

@@ -14,7 +14,7 @@ use super::super::ring::{passes, tag};
 use super::{fetch, place};
 use crate::word::{
     ANSWER_LOAD, BlockArea, CLEAR_FENCE, CLEAR_LOOK, ENTRY_STORE, LineArea, PUBLISH_FENCE,
-    PublishFence, RESET_STORE, Span, TAKEN_LOAD, Words, full_fence,
+    RESET_STORE, Span, TAKEN_LOAD, Words, full_fence,
 };
 
 /// What came back: what the answer says, and its words.
@@ -136,7 +136,6 @@ impl Calling {
         &mut self,
         books: &mut [Block],
         asking: &Asking<'_>,
-        fence: PublishFence,
         cache: &impl Cache,
     ) -> Result<(u32, bool), Denied> {
         if self.sent.wrapping_sub(self.taken) >= self.requests {
@@ -159,7 +158,7 @@ impl Calling {
         self.sent = from.wrapping_add(1);
         line.at(line::SEQUENCE).store(self.sent, ENTRY_STORE);
         clean(&line, cache);
-        fence.run(PUBLISH_FENCE);
+        full_fence(PUBLISH_FENCE);
         invalidate(&self.theirs, cache);
         let wake = self.theirs.at(message::WAKE_MESSAGES).get();
         Ok((token, passes(wake, from, self.sent)))

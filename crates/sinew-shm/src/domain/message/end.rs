@@ -13,7 +13,7 @@ use super::answering::{Answering, Asked};
 use super::calling::{Answered, Asking, Calling};
 use super::{place, status};
 use crate::waiters::{Waiters, Waits, Woken};
-use crate::word::{BlockArea, PublishFence, Segment, Span, Words};
+use crate::word::{BlockArea, Segment, Span, Words};
 
 pub(in crate::domain) struct MessageEnd {
     pub(in crate::domain) id: u16,
@@ -164,10 +164,9 @@ impl MessageEnd {
         &mut self,
         books: &mut [Block],
         asking: &Asking<'_>,
-        fence: PublishFence,
         cache: &impl Cache,
     ) -> Result<(u32, bool), Denied> {
-        let sent = self.calling.send(books, asking, fence, cache)?;
+        let sent = self.calling.send(books, asking, cache)?;
         let line = self.tally.line();
         line.at(statistics::SENT).set(self.calling.sent);
         Ok(sent)
@@ -178,10 +177,9 @@ impl MessageEnd {
     pub(in crate::domain) fn receive(
         &mut self,
         books: &mut [Block],
-        fence: PublishFence,
         cache: &impl Cache,
     ) -> Result<Option<(Asked, bool)>, Violation> {
-        let received = self.answering.receive(books, fence, cache);
+        let received = self.answering.receive(books, cache);
         let line = self.tally.line();
         line.at(statistics::RECEIVED).set(self.answering.taken);
         if matches!(&received, Ok(Some((asked, _))) if asked.kind >= MOVE) {

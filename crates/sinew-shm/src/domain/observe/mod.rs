@@ -41,7 +41,7 @@ pub use channel::{ChannelSide, Counts};
 pub use flow::Flow;
 pub use lock::LockInfo;
 pub use message::MessageFlow;
-pub use side::{Features, NoSide, Side, State};
+pub use side::{NoSide, Side, State};
 pub use value::{NoValue, ValueInfo};
 
 /// From where the words of a segment are read.

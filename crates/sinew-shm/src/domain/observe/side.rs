@@ -3,7 +3,7 @@
 use super::super::Violation;
 use super::super::config::{MAJOR, MAX_CHANNELS, Role, Trust};
 use super::super::layout::{self, identity, life, session};
-use super::super::session::{BARRIER, state};
+use super::super::session::state;
 use super::{ChannelSide, Source};
 
 /// One side, as it was when it was read.
@@ -23,10 +23,6 @@ pub struct Side {
     pub channels: u8,
     /// Of the configuration: a link needs the same on both sides.
     pub hash: u32,
-    /// What the side can do beyond the minimum.
-    pub offered: Features,
-    /// What of it both can.
-    pub accepted: Features,
     /// This life of the side; another number after each open.
     pub session: u32,
     /// The peer's session that this side goes with; 0 for none.
@@ -58,22 +54,6 @@ pub enum State {
     },
     /// A number that is none.
     Unknown(u32),
-}
-
-/// Optional abilities of a side.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Features(u32);
-
-impl Features {
-    /// A barrier that reaches the peer's processor, so that its sends need no fence.
-    pub fn has_barrier(self) -> bool {
-        self.0 & BARRIER != 0
-    }
-
-    /// The word.
-    pub fn bits(self) -> u32 {
-        self.0
-    }
 }
 
 /// Why there is nothing to read about a side.
@@ -148,8 +128,6 @@ impl Side {
             },
             channels: channels.min(MAX_CHANNELS as u8),
             hash: who[identity::HASH],
-            offered: Features(who[identity::OFFERED]),
-            accepted: Features(who[identity::ACCEPTED]),
             session: now[session::SESSION],
             acknowledged: now[session::ACKNOWLEDGED],
             state: State::of(now[session::STATE], now[session::FAULT]),

@@ -11,7 +11,7 @@ use super::lane::Lane;
 use super::layout::{NEXT_SHIFT, control, statistics};
 use super::port::{Cache, Ways, invalidate};
 use super::ring::{Entry, RingReader, RingWriter, passes, tag};
-use crate::word::{PUBLISH_FENCE, PublishFence, Span};
+use crate::word::{PUBLISH_FENCE, Span, full_fence};
 
 mod blocks;
 mod returns;
@@ -185,7 +185,6 @@ impl Outbox {
         books: &mut [Block],
         packet: &[u8],
         reserve: u16,
-        fence: PublishFence,
         cache: &W::Cache,
     ) -> Result<(bool, bool), Denied> {
         let pool = self.lane::<W>().pool;
@@ -201,7 +200,7 @@ impl Outbox {
         let block = self.pop::<W>(books, reserve, (State::Lent, written), cache)?;
         if W::USES.filters && self.filter.is_set() && !self.is_wanted(packet, cache) {
             self.free::<W>(books, block);
-            return Ok((false, self.flush::<W>(fence, cache)));
+            return Ok((false, self.flush::<W>(cache)));
         }
         let place = pool.for_writing(block);
         // SAFETY: the block was free a moment ago, and nobody else is told of it before the entry.
@@ -212,7 +211,7 @@ impl Outbox {
         if at != from {
             self.ring.show(ring, from, cache);
         }
-        let is_awaited = self.look_after::<W>(from, at.wrapping_add(1), fence, cache);
+        let is_awaited = self.look_after::<W>(from, at.wrapping_add(1), cache);
         Ok((true, is_awaited))
     }
 
@@ -271,26 +270,20 @@ impl Outbox {
 
     /// Shows the peer what was sent since the last call; whether it waits for one of these packets.
     #[inline(always)]
-    pub(super) fn flush<W: Ways>(&mut self, fence: PublishFence, cache: &W::Cache) -> bool {
+    pub(super) fn flush<W: Ways>(&mut self, cache: &W::Cache) -> bool {
         let (from, to) = (self.flushed, self.ring.at());
         if from == to {
             return false;
         }
         self.ring.show(self.lane::<W>().ring, from, cache);
-        self.look_after::<W>(from, to, fence, cache)
+        self.look_after::<W>(from, to, cache)
     }
 
     /// Whether the peer waits for an entry between two positions, which have just been shown.
     #[inline(always)]
-    fn look_after<W: Ways>(
-        &mut self,
-        from: u32,
-        to: u32,
-        fence: PublishFence,
-        cache: &W::Cache,
-    ) -> bool {
+    fn look_after<W: Ways>(&mut self, from: u32, to: u32, cache: &W::Cache) -> bool {
         self.flushed = to;
-        fence.run(PUBLISH_FENCE);
+        full_fence(PUBLISH_FENCE);
         let theirs = self.lane.theirs;
         invalidate(&theirs, cache);
         let wake = theirs.at(control::WAKE_PACKETS).get();

@@ -8,7 +8,7 @@
 //! | 16 | 1 | kind: 0 join, 1 observe |
 //! | 17 | 1 | trust: 0 none, 1 mutual |
 //! | 18 | 1 | doorbell: 0 socket, 1 eventfd, 2 futex |
-//! | 19 | 1 | 1: the sender is registered for the asymmetric fence |
+//! | 19 | 1 | 0 |
 //! | 20 | 4 | configuration hash |
 //! | 24 | 4 | length of the sender's segment |
 //! | 28 | 4 | length of the receiver's segment |
@@ -51,7 +51,6 @@ const NOTHING: Offer = Offer {
     trust: Trust::None,
     exchange_len: 0,
     doorbell: DoorbellKind::Socket,
-    barrier: false,
 };
 
 impl Hello {
@@ -87,7 +86,7 @@ impl Hello {
             u8::from(self.kind == Kind::Observe),
             trust_number(offer.trust),
             doorbell_number(offer.doorbell),
-            u8::from(offer.barrier),
+            0,
         ];
         let words = [
             offer.config_hash,
@@ -143,9 +142,9 @@ impl Hello {
             probe if probe == PROBE.swap_bytes() => return Err(Refusal::of(Field::ByteOrder)),
             _ => return Err(GARBAGE),
         }
-        let [kind, trust, doorbell, barrier] = word(16);
+        let [kind, trust, doorbell, rest] = word(16);
         let unused = [44, 48, 52, 56, 60].map(number);
-        if barrier > 1 || unused != [0; 5] {
+        if rest != 0 || unused != [0; 5] {
             return Err(GARBAGE);
         }
         Ok(Hello {
@@ -170,7 +169,6 @@ impl Hello {
                     2 => DoorbellKind::Futex,
                     _ => return Err(GARBAGE),
                 },
-                barrier: barrier == 1,
             },
             links: number(36),
             refusal: None,
@@ -234,7 +232,6 @@ mod tests {
                     trust: Trust::Mutual,
                     exchange_len: 100,
                     doorbell: DoorbellKind::Futex,
-                    barrier: true,
                 },
             )
         }
@@ -263,7 +260,7 @@ mod tests {
         assert_eq!(
             bytes[16..40],
             [
-                1, 1, 2, 1, 0x78, 0x56, 0x34, 0x12, 0, 16, 0, 0, 0, 32, 0, 0, 100, 0, 0, 0, 7, 0,
+                1, 1, 2, 0, 0x78, 0x56, 0x34, 0x12, 0, 16, 0, 0, 0, 32, 0, 0, 100, 0, 0, 0, 7, 0,
                 0, 0
             ]
         );

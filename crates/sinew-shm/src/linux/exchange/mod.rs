@@ -75,9 +75,6 @@ pub struct Offer {
     pub exchange_len: u32,
     /// How both ring.
     pub doorbell: DoorbellKind,
-    /// This side called [`super::barrier::register`] and it gave true. The other side is told; it
-    /// need not have the same.
-    pub barrier: bool,
 }
 
 /// What a side has after both agreed.
@@ -93,8 +90,6 @@ pub struct Joined {
     pub eventfds: Option<EventFds>,
     /// For the doorbell bytes and the notice of death.
     pub socket: OwnedFd,
-    /// [`Offer::barrier`] of the peer. It may lie.
-    pub peer_barrier: bool,
 }
 
 /// Arguments for [`EventFdBell::new`].
@@ -236,7 +231,6 @@ struct Theirs {
     segment: Segment,
     exchange: Option<Segment>,
     eventfd: Option<OwnedFd>,
-    barrier: bool,
 }
 
 impl Own {
@@ -274,7 +268,6 @@ impl Own {
             exchange: self.exchange.or(theirs.exchange),
             eventfds: eventfds.map(|(mine, peers)| EventFds { mine, peers }),
             socket,
-            peer_barrier: theirs.barrier,
         }
     }
 }
@@ -310,7 +303,6 @@ fn take(
         segment,
         exchange,
         eventfd: received.next(),
-        barrier: hello.offer.barrier,
     })
 }
 

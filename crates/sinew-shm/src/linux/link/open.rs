@@ -111,12 +111,11 @@ impl<L: Lock> Link<L> {
         config
             .check()
             .map_err(|error| LinkError::Open(error.into()))?;
-        let mut mapped = Mapped::in_region(region, &config, role)?;
+        let mapped = Mapped::in_region(region, &config, role)?;
         let mut claim = None;
         let bell: Arc<dyn Bell> = match bell {
             RegionBell::Process => {
                 claim = mapped.claim();
-                mapped = mapped.with_process();
                 let [mine, peer] = mapped.maps().ok_or(SegmentError::NotMemory)?;
                 Arc::new(FutexBell::unwatched((&mine, BELL), (&peer, BELL))?)
             }
@@ -176,7 +175,6 @@ impl<L: Lock> Link<L> {
             exchange,
             eventfds,
             socket,
-            peer_barrier: true,
         };
         let one = joined(mine, theirs_seen, exchanges.0, eventfds.0, first);
         let two = joined(theirs, mine_seen, exchanges.1, eventfds.1, second);

@@ -99,9 +99,8 @@ impl<P: Platform> End<P> {
 
     /// Whether the peer is to be rung, since this side does not want the lock any more.
     fn is_to_ring(&self, inner: &mut Inner<P>, slot: usize) -> bool {
-        let fence = inner.fence();
         let channel = inner.lock(slot);
-        channel.is_some_and(|channel| channel.is_to_ring(fence, &self.cache))
+        channel.is_some_and(|channel| channel.is_to_ring(&self.cache))
     }
 
     /// Does something with the area, for a hold.

@@ -11,7 +11,7 @@ use super::super::platform::Platform;
 use super::Slow;
 use super::waiting::{Armed, tell};
 use crate::waiters::{Waits, wake};
-use crate::word::Span;
+use crate::word::{SLEEP_FENCE, Span, full_fence};
 
 impl<P: Platform> End<P> {
     /// The slot of the first message channel that is the one, and the pairing of a handle made now.
@@ -41,9 +41,8 @@ impl<P: Platform> End<P> {
             if inner.sendable != pairing {
                 return Err(Slow::Look);
             }
-            let fence = inner.fence();
             let (channel, books) = inner.messages(usize::from(slot)).ok_or(Slow::Look)?;
-            let (token, ring) = channel.send(books, asking, fence, &self.cache)?;
+            let (token, ring) = channel.send(books, asking, &self.cache)?;
             Ok((token, ring && channel.tally.count_ring()))
         });
         match sent {
@@ -68,9 +67,8 @@ impl<P: Platform> End<P> {
             if inner.live != pairing {
                 return Err(Slow::Nothing);
             }
-            let fence = inner.fence();
             let (channel, books) = inner.messages(usize::from(slot)).ok_or(Slow::Look)?;
-            let asked = channel.receive(books, fence, &self.cache);
+            let asked = channel.receive(books, &self.cache);
             match asked.map_err(Slow::Violation)? {
                 Some((asked, ring)) => Ok((Some(asked), ring && channel.tally.count_ring())),
                 None => inner.nothing(&self.cache).map(|()| (None, false)),
@@ -99,7 +97,6 @@ impl<P: Platform> End<P> {
         let ring = self.locked(|inner| {
             let is_live = inner.live == pairing;
             let can_answer = is_live && inner.rest.is_none();
-            let fence = inner.fence();
             let (channel, books) = inner.messages(usize::from(slot))?;
             // Of a trusted peer the views are counted until they are gone.
             channel.end_view(kind >= MOVE && (is_live || self.is_trusted));
@@ -111,10 +108,9 @@ impl<P: Platform> End<P> {
             if !can_answer {
                 return None;
             }
-            let ring =
-                channel
-                    .answering
-                    .answer(books, (token, kind), answer, fence, &self.cache)?;
+            let ring = channel
+                .answering
+                .answer(books, (token, kind), answer, &self.cache)?;
             Some(ring && channel.tally.count_ring())
         });
         if ring == Some(true) {
@@ -316,7 +312,6 @@ impl<P: Platform> End<P> {
         let armed: Armed = self.locked(|inner| {
             let is_up = inner.live != 0;
             let is_over = inner.is_over(pairing, &self.cache);
-            let has_barrier = inner.fence().is_light();
             let found = inner.messages(usize::from(slot)).filter(|_| !is_over);
             let Some((channel, books)) = found else {
                 return (None, Default::default(), true);
@@ -332,7 +327,7 @@ impl<P: Platform> End<P> {
             }
             // Another call's answer is no reason to be woken at once, again and again.
             channel.arm(waits, &self.cache);
-            self.before_last_look(has_barrier);
+            full_fence(SLEEP_FENCE);
             let is_there = channel.calling.has_answer(books, which, &self.cache);
             (evicted, Default::default(), is_there)
         });

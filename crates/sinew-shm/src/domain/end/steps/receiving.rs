@@ -69,15 +69,14 @@ impl<P: Platform> End<P> {
             if inner.live != pairing {
                 return Err(Slow::Nothing);
             }
-            let fence = inner.fence();
             let (channel, blocks) = inner.channel(usize::from(slot)).ok_or(Slow::Nothing)?;
             // Past packets that are not wanted: no more than blocks.
             for _ in 0..channel.inbox.looks::<P>() {
                 let copied = channel.inbox.receive_into::<P>(blocks, out, &self.cache);
                 match copied.map_err(Slow::Violation)? {
                     Copied::Packet(len) => {
-                        let ring = channel.inbox.look_after(fence, &self.cache)
-                            && channel.tally.count_ring();
+                        let ring =
+                            channel.inbox.look_after(&self.cache) && channel.tally.count_ring();
                         // What was copied may be of the peer's next life, if there is one.
                         return match inner.session.is_of_this_pairing(&self.cache) {
                             true => Ok((Some(len as usize), ring)),
@@ -88,9 +87,8 @@ impl<P: Platform> End<P> {
                     Copied::Filtered => {}
                 }
             }
-            let ring = P::USES.filters
-                && channel.inbox.flush(fence, &self.cache)
-                && channel.tally.count_ring();
+            let ring =
+                P::USES.filters && channel.inbox.flush(&self.cache) && channel.tally.count_ring();
             inner.nothing(&self.cache).map(|()| (None, ring))
         });
         match received {
@@ -146,7 +144,6 @@ impl<P: Platform> End<P> {
     ) {
         let ring = self.locked(|inner| {
             let is_live = inner.live == pairing;
-            let fence = inner.fence();
             let Some((channel, blocks)) = inner.channel(usize::from(slot)) else {
                 return false;
             };
@@ -154,7 +151,7 @@ impl<P: Platform> End<P> {
                 return channel
                     .inbox
                     .release::<P>(blocks, block, reply, &self.cache)
-                    && channel.inbox.look_after(fence, &self.cache)
+                    && channel.inbox.look_after(&self.cache)
                     && channel.tally.count_ring();
             }
             // Of a trusted peer the marks stay until the views are gone.

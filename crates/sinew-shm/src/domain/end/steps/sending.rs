@@ -53,10 +53,9 @@ impl<P: Platform> End<P> {
             if inner.sendable != pairing {
                 return Err(Slow::Look);
             }
-            let fence = inner.fence();
             let (channel, blocks) = inner.channel(usize::from(slot)).ok_or(Slow::Look)?;
             let outbox = &mut channel.outbox;
-            let (sent, ring) = outbox.post::<P>(blocks, packet, reserve, fence, &self.cache)?;
+            let (sent, ring) = outbox.post::<P>(blocks, packet, reserve, &self.cache)?;
             outbox.top_up::<P>(blocks, &self.cache);
             Ok((sent, ring && channel.tally.count_ring()))
         });
@@ -85,7 +84,6 @@ impl<P: Platform> End<P> {
         let sent = self.locked(|inner| {
             // Of a peer that has ended only the rest is read.
             let is_live = inner.live == pairing && inner.rest.is_none();
-            let fence = inner.fence();
             let (channel, blocks) = inner.channel(usize::from(slot)).ok_or(Slow::Look)?;
             if !is_live {
                 let cleared = channel.outbox.cancel::<P>(blocks, block, &self.cache);
@@ -93,9 +91,8 @@ impl<P: Platform> End<P> {
                 return Err(Slow::Look);
             }
             let sent = channel.outbox.send::<P>(blocks, block, len, &self.cache)?;
-            let ring = flush
-                && channel.outbox.flush::<P>(fence, &self.cache)
-                && channel.tally.count_ring();
+            let ring =
+                flush && channel.outbox.flush::<P>(&self.cache) && channel.tally.count_ring();
             Ok((sent, ring))
         });
         match sent {

@@ -60,7 +60,7 @@ impl<P: Platform> End<P> {
         if let Some((channel, _)) = inner.channel(slot) {
             channel.inbox.clean_control(&self.cache);
         }
-        self.before_last_look(inner.fence().is_light());
+        full_fence(SLEEP_FENCE);
     }
 
     /// Takes out who waits on a channel for this and can go on, or everybody. For who is left the
@@ -77,11 +77,11 @@ impl<P: Platform> End<P> {
         if !P::USES.wakers || !(all || is_up) {
             return woken;
         }
-        let (has_barrier, cache) = (inner.fence().is_light(), &self.cache);
+        let cache = &self.cache;
         if let Some((channel, _)) = inner.channel(slot) {
             if channel.wakers::<P>(waits, all, cache, &mut woken) {
                 channel.arm::<P>(waits, cache);
-                self.before_last_look(has_barrier);
+                full_fence(SLEEP_FENCE);
                 channel.wakers::<P>(waits, all, cache, &mut woken);
             }
         } else if P::USES.messages
@@ -89,26 +89,17 @@ impl<P: Platform> End<P> {
             && channel.wakers(waits, all, books, cache, &mut woken)
         {
             channel.arm(waits, cache);
-            self.before_last_look(has_barrier);
+            full_fence(SLEEP_FENCE);
             channel.wakers(waits, all, books, cache, &mut woken);
         } else if P::USES.locks
             && let Some(channel) = inner.lock(slot)
             && channel.wakers(waits, all, cache, &mut woken)
         {
             channel.arm(cache);
-            self.before_last_look(has_barrier);
+            full_fence(SLEEP_FENCE);
             channel.wakers(waits, all, cache, &mut woken);
         }
         woken
-    }
-
-    /// Keeps what this side waits for before its last look.
-    pub(super) fn before_last_look(&self, has_barrier: bool) {
-        if has_barrier {
-            self.platform.barrier();
-        } else {
-            full_fence(SLEEP_FENCE);
-        }
     }
 
     /// Wakes `waker` once when something `what` is there, at once where it is or the pairing is over.
