@@ -2,10 +2,13 @@
 
 mod support;
 
-use std::os::fd::OwnedFd;
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -14,15 +17,18 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept, bind,
     connect as connect_socket, listen as listen_socket, recv, send, socket_with,
 };
-use sinew::link::{Rx, SendError};
+use sinew::link::{Rx, SendError, Tx};
 use sinew::rpc::CallError;
 use sinew_demo::{Num, cache, exercise, kinds};
 use sinew_io::link::{Link as _, Want};
 use sinew_io::serve::Listening;
 use sinew_io::shm::process::ProcessLink;
 use sinew_io::{Address, ConnectError, Endpoint, Server, connect, open, shm};
+use sinew_shm::domain::{self, Doorbell, Role};
+use sinew_shm::linux::Region;
+use sinew_shm::linux::bell::{Seen, Wait, Woken};
 use sinew_shm::linux::exchange::{self, ExchangeError, Field, TIMEOUT};
-use sinew_shm::linux::link::{Link, Options};
+use sinew_shm::linux::link::{Link, Options, RegionBell};
 use support::*;
 
 /// Packets one after another: enough that a wake-up that can be lost is.
@@ -347,7 +353,110 @@ fn one_call_of_the_waker_hides_nothing_that_comes_after_it() {
     }
 }
 
-/// Whoever waits for a place takes the doorbell too: what it rang for may be a packet for another thread.
+/// A doorbell that another thread has taken by the time that anybody sleeps on it.
+struct Taken {
+    /// Never readable, as long as the other one lives.
+    silent: (UnixStream, UnixStream),
+    /// What the thread that takes it does, once; runs when the descriptor is asked for, which is the last
+    /// step before a sleep.
+    take: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl Taken {
+    fn new() -> Arc<Taken> {
+        Arc::new(Taken {
+            silent: UnixStream::pair().unwrap(),
+            take: Mutex::new(None),
+        })
+    }
+}
+
+impl Doorbell for Taken {
+    fn ring(&self) {}
+}
+
+impl Wait for Taken {
+    fn seen(&self) -> Seen {
+        Seen::default()
+    }
+
+    fn wait(&self, _: Seen, _: Option<Duration>) -> Woken {
+        Woken::Rung
+    }
+
+    fn interrupt(&self) {}
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        let take = self.take.lock().unwrap().take();
+        if let Some(take) = take {
+            take();
+        }
+        Some(self.silent.0.as_fd())
+    }
+}
+
+/// Runs `wait` of a link whose peer sends while it falls asleep, and whose doorbell another thread takes.
+fn wakes_although_the_doorbell_was_taken(wait: impl FnOnce(ProcessLink) + Send + 'static) {
+    let config = shm::config::calls(64);
+    let file = fresh_path("memory");
+    let len = domain::Region::of(&config).len;
+    File::create(&file).unwrap().set_len(len).unwrap();
+    let region = Region::open(&file, 0, len as usize).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    let mut options = Options::default();
+    // No sign of life wakes it instead.
+    options.end.heartbeat = 3_600_000;
+    let bells = [(); 2].map(|()| Taken::new());
+    let side = |role, bell: &Arc<Taken>| {
+        let bell = RegionBell::Other(bell.clone());
+        Link::in_region(&region, config, role, bell, options).unwrap()
+    };
+    let near = side(Role::First, &bells[0]);
+    let far = side(Role::Second, &bells[1]);
+    for link in [&near, &far, &near] {
+        link.on_ready();
+    }
+    let over = |link: &Link| ProcessLink::new(link.clone(), shm::config::CHANNEL, Duration::ZERO);
+    let waits = over(&near).unwrap();
+    let mut sends = over(&far).unwrap();
+    *bells[0].take.lock().unwrap() = Some(Box::new(move || {
+        let tx = sends.halves().0;
+        tx.place(1).unwrap();
+        tx.commit(1).unwrap();
+        tx.flush();
+        near.on_ready();
+        // It stays, so that no hang-up wakes it instead.
+        std::mem::forget(sends);
+    }));
+    let (tell, told) = channel();
+    thread::spawn(move || {
+        wait(waits);
+        tell.send(())
+    });
+    let told = told.recv_timeout(Duration::from_secs(10));
+    assert!(told.is_ok(), "it sleeps beside its packet");
+}
+
+/// Threads on other channels of a link take its doorbell too: what it rang for may be for another thread.
+#[test]
+fn thread_that_sleeps_is_woken_where_another_thread_took_the_doorbell() {
+    wakes_although_the_doorbell_was_taken(|mut link| {
+        link.wait(Want::Packet, None);
+        assert_eq!(link.halves().1.peek().unwrap().map(<[u8]>::len), Some(1));
+    });
+}
+
+/// So does the reactor, for halves that are armed.
+#[test]
+fn receiving_half_that_sleeps_is_woken_where_another_thread_took_the_doorbell() {
+    wakes_although_the_doorbell_was_taken(|link| {
+        let mut apart = link.apart();
+        apart.rx.wait(None);
+        assert_eq!(apart.rx.peek().unwrap().map(<[u8]>::len), Some(1));
+    });
+}
+
+/// The same as it comes, so that the doorbell is also taken before a sleep and after it.
 #[test]
 fn packet_whose_doorbell_another_thread_took_wakes_the_thread_that_sleeps() {
     let mut options = Options::default();

@@ -5,7 +5,6 @@
 //! that very place; and for a receiving half that is armed instead of slept on.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Wake, Waker};
 use std::time::Duration;
@@ -14,22 +13,19 @@ use rustix::event::epoll::EventFlags;
 use sinew::link::{RecvError, Rx, SendError, Tx};
 use sinew_shm::linux::link::Link;
 
-use super::process::{ProcessLink, ProcessRx, ProcessTx, sleep_on};
-use super::spin::Spin;
+use super::process::{ProcessLink, ProcessRx, ProcessTx};
+use super::waiter::Waiter;
 use super::watch;
 use crate::apart::{Apart, Receive};
 use crate::counted::{Counted, received};
 use crate::link::Traffic;
 use crate::lock;
 use crate::reactor::{self, Source};
-use crate::sleep::Sleeper;
 
 impl ProcessLink {
     /// The halves, for two threads; see [`apart`](crate::apart). The link closes with the receiving
     /// one.
     pub fn apart(self) -> Apart {
-        let mut sleeper = self.sleeper;
-        let woken = Arc::new(Woken::of(sleeper.waker()));
         Apart {
             tx: Box::new(ApartTx {
                 tx: self.tx.half,
@@ -39,10 +35,7 @@ impl ProcessLink {
             rx: Box::new(ApartRx {
                 rx: self.rx,
                 link: self.link,
-                sleeper,
-                spin: self.spin,
-                waker: woken.clone().into(),
-                woken,
+                waiter: self.waiter,
                 watch: None,
                 _keep: self.keep,
             }),
@@ -159,73 +152,24 @@ impl Wake for Watch {
 struct ApartRx {
     rx: Counted<ProcessRx>,
     link: Link,
-    sleeper: Sleeper,
-    spin: Spin,
-    woken: Arc<Woken>,
-    waker: Waker,
+    waiter: Waiter,
     /// Made when it is first armed.
     watch: Option<watch::Watch>,
     _keep: Option<Box<dyn Send>>,
 }
 
-/// The waker of a receiving half. The doorbell that its thread sleeps on may be taken by another thread:
-/// then its sleeper is rung. Awake it needs no bell, and most wake-ups are of its own making.
-struct Woken {
-    is_woken: AtomicBool,
-    is_asleep: AtomicBool,
-    sleeper: Waker,
-}
-
-impl Woken {
-    fn of(sleeper: Waker) -> Woken {
-        Woken {
-            is_woken: AtomicBool::new(false),
-            is_asleep: AtomicBool::new(false),
-            sleeper,
-        }
-    }
-
-    /// Whether it may sleep now; `false`: it was woken already.
-    fn falls_asleep(&self) -> bool {
-        // One of the two sees what the other has stored.
-        self.is_asleep.store(true, Ordering::SeqCst);
-        let falls = !self.is_woken.load(Ordering::SeqCst);
-        self.is_asleep.store(falls, Ordering::SeqCst);
-        falls
-    }
-}
-
-impl Wake for Woken {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.is_woken.store(true, Ordering::SeqCst);
-        if self.is_asleep.load(Ordering::SeqCst) {
-            self.sleeper.wake_by_ref();
-        }
-    }
-}
-
 impl Receive for ApartRx {
     fn wait(&mut self, timeout: Option<Duration>) {
-        let Self { rx, sleeper, .. } = self;
-        let is_ready = || sleeper.take_ring() || !matches!(Rx::peek(&mut rx.half), Ok(None));
-        if self.spin.until(timeout, is_ready) {
-            return;
-        }
-        self.woken.is_woken.store(false, Ordering::Relaxed);
-        self.rx.arm(&self.waker);
-        if self.woken.falls_asleep() {
-            sleep_on(&self.link, &mut self.sleeper, timeout);
-            self.woken.is_asleep.store(false, Ordering::SeqCst);
-            self.link.on_ready();
+        let rx = &mut self.rx;
+        let is_ready = || !matches!(Rx::peek(&mut rx.half), Ok(None));
+        if !self.waiter.look(timeout, is_ready) {
+            self.waiter
+                .sleep(&self.link, timeout, |waker| rx.arm(waker));
         }
     }
 
     fn waker(&mut self) -> Waker {
-        self.sleeper.waker()
+        self.waiter.waker()
     }
 
     fn traffic(&self) -> Traffic {

@@ -8,7 +8,8 @@
 //! | `call_link` | what such a link is made with, and why there is none |
 //! | `dial`, `greet` | `shm:PATH` as its client and as its server |
 //! | `region` | `shm:FILE?doorbell=SOCKET`: memory that an emulator or another core shares |
-//! | `spin`, `watch` | how a thread waits, and how tasks do |
+//! | `waiter`, `spin` | how a thread waits |
+//! | `watch` | how tasks do |
 //! | `apart` | the halves for two threads |
 
 mod apart;
@@ -20,4 +21,5 @@ pub mod process;
 pub(crate) mod region;
 mod spin;
 pub mod threads;
+mod waiter;
 mod watch;

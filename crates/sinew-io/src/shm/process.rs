@@ -3,10 +3,12 @@
 //! A thread that waits looks at the shared memory for a bounded time first: a packet that comes
 //! meanwhile costs neither side a system call. Then it asks the peer to ring, and sleeps on the
 //! doorbell's socket. That socket's hang-up is the notice that the peer has ended.
+//!
+//! Other threads may use other channels of the link at the same time: whoever takes the doorbell wakes
+//! them as well.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Wake, Waker};
+use std::task::Waker;
 use std::time::Duration;
 
 use sinew::link::{Rx, SendError, Tx};
@@ -14,12 +16,11 @@ use sinew_shm::StdLock;
 use sinew_shm::domain::{Incoming, Outgoing, Staged};
 use sinew_shm::linux::link::{self, ProcessEnd};
 
-use super::spin::Spin;
+use super::waiter::Waiter;
 use super::watch::Watch;
 pub use super::watch::Watched;
 use crate::counted::{Counted, traffic};
 use crate::link::{Link, Traffic, Want};
-use crate::sleep::{Sleeper, reading};
 
 type EndRef = Arc<ProcessEnd<StdLock>>;
 
@@ -37,10 +38,7 @@ pub struct ProcessLink<T = ProcessTx> {
     pub(super) tx: Counted<T>,
     pub(super) rx: Counted<ProcessRx>,
     pub(super) link: link::Link,
-    pub(super) sleeper: Sleeper,
-    pub(super) spin: Spin,
-    pub(super) woken: Arc<Flag>,
-    waker: Waker,
+    pub(super) waiter: Waiter,
     /// Dropped with the link, after its halves: an emulator.
     pub(super) keep: Option<Box<dyn Send>>,
 }
@@ -75,15 +73,11 @@ impl<T: Tx> ProcessLink<T> {
         let rx = Incoming::new((*receiver).clone(), buffer)?;
         // The peer may be there already.
         link.on_ready();
-        let woken = Arc::new(Flag::default());
         Some(ProcessLink {
             tx: Counted::new(tx),
             rx: Counted::new(rx),
             link,
-            sleeper: Sleeper::default(),
-            spin: Spin::new(spin),
-            waker: woken.clone().into(),
-            woken,
+            waiter: Waiter::new(spin),
             keep: None,
         })
     }
@@ -111,15 +105,6 @@ impl<T: Tx> ProcessLink<T> {
     pub fn link(&self) -> &link::Link {
         &self.link
     }
-
-    /// Whether the driver can go on.
-    fn is_ready(&mut self, want: Want) -> bool {
-        let mut has_place = || !matches!(self.tx.half.place(1), Err(SendError::Full));
-        // What is at hand already was looked at, and could not be taken up.
-        let is_new = want != Want::Place || !self.rx.has_peeked();
-        (is_new && !matches!(Rx::peek(&mut self.rx.half), Ok(None)))
-            || (want != Want::Packet && has_place())
-    }
 }
 
 impl<T: Tx> Link for ProcessLink<T> {
@@ -131,57 +116,32 @@ impl<T: Tx> Link for ProcessLink<T> {
     }
 
     fn wait(&mut self, want: Want, timeout: Option<Duration>) {
-        let mut spin = std::mem::take(&mut self.spin);
-        let found = spin.until(timeout, || self.sleeper.take_ring() || self.is_ready(want));
-        self.spin = spin;
-        if found {
+        let (tx, rx) = (&mut self.tx, &mut self.rx);
+        // A packet that the driver has looked at and cannot take up yet would wake it again and again.
+        let wants_packet = want != Want::Place || !rx.has_peeked();
+        let wants_place = want != Want::Packet;
+        let is_ready = || {
+            (wants_packet && !matches!(Rx::peek(&mut rx.half), Ok(None)))
+                || (wants_place && !matches!(tx.half.place(1), Err(SendError::Full)))
+        };
+        if self.waiter.look(timeout, is_ready) {
             return;
         }
-        self.woken.0.store(false, Ordering::Relaxed);
-        if want != Want::Packet {
-            self.tx.arm(&self.waker);
-        }
-        // The packet that the driver cannot take up yet would wake it again and again.
-        if want != Want::Place || !self.rx.has_peeked() {
-            self.rx.arm(&self.waker);
-        }
-        if self.woken.0.load(Ordering::Acquire) {
-            return;
-        }
-        sleep_on(&self.link, &mut self.sleeper, timeout);
-        self.link.on_ready();
+        self.waiter.sleep(&self.link, timeout, |waker| {
+            if wants_place {
+                tx.arm(waker);
+            }
+            if wants_packet {
+                rx.arm(waker);
+            }
+        });
     }
 
     fn waker(&mut self) -> Waker {
-        self.sleeper.waker()
+        self.waiter.waker()
     }
 
     fn traffic(&self) -> Traffic {
         traffic(&self.tx, &self.rx)
-    }
-}
-
-/// Until the peer rings, for a heartbeat at most. [`link::Link::on_ready`] is the caller's.
-pub(super) fn sleep_on(link: &link::Link, sleeper: &mut Sleeper, timeout: Option<Duration>) {
-    let Some(bell) = link.descriptor() else {
-        return;
-    };
-    // A sign of life now and then, for observers.
-    let heartbeat = link.heartbeat();
-    let timeout = timeout.map_or(heartbeat, |timeout| timeout.min(heartbeat));
-    sleeper.sleep(reading(&bell), None, Some(timeout));
-}
-
-/// A waker for a thread that looks before it sleeps.
-#[derive(Default)]
-pub(super) struct Flag(pub(super) AtomicBool);
-
-impl Wake for Flag {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.0.store(true, Ordering::Release);
     }
 }
