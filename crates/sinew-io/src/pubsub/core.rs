@@ -202,7 +202,7 @@ impl Waiting {
                 return Some(result);
             }
         }
-        let limit = match (self.blocks, super::driver::hands_out()) {
+        let limit = match (self.blocks, super::handlers::hands_out()) {
             (true, false) => return None,
             (true, true) => IN_A_HANDLER,
             (false, _) => PATIENCE,

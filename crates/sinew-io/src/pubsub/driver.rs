@@ -1,138 +1,22 @@
 //! What keeps a node up.
 
-use std::cell::Cell;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, MutexGuard};
 use std::task::{Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
 use sinew::link::SendError;
-use sinew::pubsub::session::{
-    Closed, Ended, Event, PutError, QueryId, QueryableId, Question, Reply, RequestId, Sample,
-    State, Step, SubscriberId,
-};
+use sinew::pubsub::session::{Closed, Ended, Event, PutError, State, Step};
 use sinew::time::Instant;
 
 use super::Options;
 use super::Source;
 use super::core::{Core, PAUSE, Shared, Status, Trouble, random_zid};
-use super::deliver::{Arrivals, Takes};
-use super::query::Responder;
-use super::sample::SharedQueue;
+use super::deliver::Arrivals;
+use super::handlers::{Handlers, Orders};
 use crate::apart::{Apart, Receive};
 use crate::connect_error::ConnectError;
 use crate::reconnect::{Backoff, jitter};
-
-thread_local! {
-    static HANDS_OUT: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Whether this thread runs a handler, and must not wait for what may only come when it receives.
-pub(super) fn hands_out() -> bool {
-    HANDS_OUT.get()
-}
-
-/// Takes each sample of a subscriber.
-pub(super) type OnSample = Box<dyn FnMut(&Sample<'_>) + Send>;
-/// Takes each query of a queryable.
-pub(super) type OnQuery = Box<dyn FnMut(&Question<'_>, Responder) + Send>;
-
-/// What the driver is told of by other threads.
-pub(super) enum Order {
-    Subscriber(SubscriberId, Handler),
-    Queryable(QueryableId, OnQuery),
-    NoSubscriber(SubscriberId),
-    NoQueryable(QueryableId),
-}
-
-/// Orders that the driver has not seen.
-pub(super) type Orders = Arc<Mutex<Vec<Order>>>;
-
-/// What takes the samples of a subscriber.
-pub(super) enum Handler {
-    Call(OnSample),
-    Queue(SharedQueue),
-}
-
-impl Handler {
-    /// Nothing comes any more.
-    pub(super) fn end(&self) {
-        if let Handler::Queue(queue) = self {
-            queue.end();
-        }
-    }
-}
-
-/// Who is called, in the driver's thread.
-struct Handlers {
-    shared: Arc<Shared>,
-    subscribers: Vec<Option<Handler>>,
-    queryables: Vec<Option<OnQuery>>,
-}
-
-fn enter<H>(handlers: &mut Vec<Option<H>>, index: usize, handler: H) {
-    if handlers.len() <= index {
-        handlers.resize_with(index + 1, || None);
-    }
-    handlers[index] = Some(handler);
-}
-
-fn leave<H>(handlers: &mut [Option<H>], index: usize) {
-    if let Some(handler) = handlers.get_mut(index) {
-        *handler = None;
-    }
-}
-
-impl Takes for Handlers {
-    fn sample(&mut self, subscriber: SubscriberId, sample: &Sample<'_>) {
-        match self.subscribers.get_mut(subscriber.index()) {
-            Some(Some(Handler::Call(handler))) => handler(sample),
-            Some(Some(Handler::Queue(queue))) => queue.put(sample),
-            _ => {}
-        }
-    }
-
-    fn query(&mut self, queryable: QueryableId, request: RequestId, question: &Question<'_>) {
-        let opened = self.shared.core().session.stats().opened;
-        let responder = Responder {
-            shared: self.shared.clone(),
-            request,
-            opened,
-        };
-        if let Some(Some(handler)) = self.queryables.get_mut(queryable.index()) {
-            handler(question, responder);
-        }
-    }
-
-    fn reply(&mut self, query: QueryId, reply: &Reply<'_>) {
-        if let Some(mailbox) = self.shared.core().queries.get(&query) {
-            mailbox.put(reply);
-        }
-    }
-
-    fn ended(&mut self, query: QueryId, how: Ended) {
-        if let Some(mailbox) = self.shared.core().queries.remove(&query) {
-            mailbox.end(how);
-        }
-    }
-}
-
-impl Handlers {
-    fn is_full(&self) -> bool {
-        self.subscribers
-            .iter()
-            .flatten()
-            .any(|handler| match handler {
-                Handler::Queue(queue) => queue.is_full(),
-                Handler::Call(_) => false,
-            })
-    }
-
-    /// Nothing comes any more.
-    fn end(&self) {
-        self.subscribers.iter().flatten().for_each(Handler::end);
-    }
-}
 
 /// Keeps the session of a node up: opens its link again when it is lost, sends what is due, and calls
 /// handlers.
@@ -141,7 +25,6 @@ impl Handlers {
 /// woken for every sample.
 pub struct Driver {
     shared: Arc<Shared>,
-    orders: Orders,
     handlers: Handlers,
     arrivals: Arrivals,
     /// Elsewhere while a link is being opened.
@@ -214,13 +97,8 @@ impl Driver {
         options: Options,
     ) -> Driver {
         Driver {
-            handlers: Handlers {
-                shared: shared.clone(),
-                subscribers: Vec::new(),
-                queryables: Vec::new(),
-            },
+            handlers: Handlers::new(shared.clone(), orders),
             shared,
-            orders,
             arrivals: Arrivals::default(),
             source: Some(source),
             backoff: options.backoff,
@@ -447,7 +325,7 @@ impl Driver {
         let mut core = self.shared.core();
         core.ending = true;
         self.end_queries(core);
-        self.take_orders();
+        self.handlers.take_orders();
         self.handlers.end();
         self.shared.room.tell();
         Next::Ended
@@ -478,7 +356,7 @@ impl Driver {
         }
         let due = self.attend(waits, now, link)?;
         if busy || self.arrivals.has_any() {
-            self.hand_out(&[]);
+            self.handlers.hand_out(&mut self.arrivals, &[]);
             return Ok(Next::Turn);
         }
         Ok(match waits {
@@ -499,11 +377,6 @@ impl Driver {
             Ok(None) => Ok(Found::Nothing),
             Err(_) => Err(End::Link(Closed::Link)),
         }
-    }
-
-    fn hand_out(&mut self, packet: &[u8]) {
-        let _handing = Handing(HANDS_OUT.replace(true));
-        self.arrivals.hand_out(packet, &mut self.handlers);
     }
 
     /// Hands what is in a packet to whom it is for. `false`: an answer had no place.
@@ -553,9 +426,9 @@ impl Driver {
                 false => Instant::START,
             };
             drop(core);
-            self.take_orders();
+            self.handlers.take_orders();
             // What stands before the end of a session has arrived.
-            self.hand_out(packet);
+            self.handlers.hand_out(&mut self.arrivals, packet);
             if let Some(end) = end {
                 return Err(end);
             }
@@ -572,7 +445,7 @@ impl Driver {
         looked: Instant,
         link: &Linked,
     ) -> Result<Option<Duration>, End> {
-        self.take_orders();
+        self.handlers.take_orders();
         let mut core = self.shared.driver_core();
         let core = &mut *core;
         // What has arrived while the lock was waited for has not been looked at, so the lease is judged
@@ -625,23 +498,6 @@ impl Driver {
         }
         Ok((core.looks_at != Instant::FAR).then(|| core.looks_at.since(now)))
     }
-
-    fn take_orders(&mut self) {
-        // A handler that goes may hold handles, which give orders when they go.
-        let orders = std::mem::take(&mut *crate::lock(&self.orders));
-        for order in orders {
-            match order {
-                Order::Subscriber(id, handler) => {
-                    enter(&mut self.handlers.subscribers, id.index(), handler);
-                }
-                Order::Queryable(id, handler) => {
-                    enter(&mut self.handlers.queryables, id.index(), handler);
-                }
-                Order::NoSubscriber(id) => leave(&mut self.handlers.subscribers, id.index()),
-                Order::NoQueryable(id) => leave(&mut self.handlers.queryables, id.index()),
-            }
-        }
-    }
 }
 
 /// What is not for a handler.
@@ -667,15 +523,6 @@ fn await_place(shared: &Shared, core: &mut Core, waker: &Waker) {
     let seen = shared.await_place(core, None);
     if shared.room.has_changed(seen, waker) {
         waker.wake_by_ref();
-    }
-}
-
-/// While it lives, this thread runs handlers.
-struct Handing(bool);
-
-impl Drop for Handing {
-    fn drop(&mut self) {
-        HANDS_OUT.set(self.0);
     }
 }
 

@@ -13,6 +13,7 @@
 //! |---|---|
 //! | `node` | the handles |
 //! | `driver` | what keeps the session up: a thread, or the caller's |
+//! | `handlers` | who is called with what has arrived |
 //! | `core` | what threads share: the session and the sending half, behind one lock |
 //! | `deliver` | what has arrived, kept while the lock is let go |
 //! | `query`, `sample` | answers and samples with memory of their own |
@@ -33,6 +34,7 @@ use crate::reconnect::Backoff;
 mod core;
 mod deliver;
 mod driver;
+mod handlers;
 mod node;
 mod query;
 mod sample;

@@ -13,7 +13,8 @@ use sinew::pubsub::session::{
 use sinew::time::Instant;
 
 use super::core::{Shared, Status, Trouble, random_zid};
-use super::driver::{Driver, Handler, Order, Orders};
+use super::driver::Driver;
+use super::handlers::{Handler, Order, Orders};
 use super::query::{GRACE, Mailbox, Replies, Responder};
 use super::sample::{Overflow, OwnedSample, Queue, SharedQueue, Taken};
 use super::tables::Host;
