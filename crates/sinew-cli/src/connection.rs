@@ -5,6 +5,7 @@ use std::os::unix::fs::FileTypeExt;
 
 use rustix::io::Errno;
 use sinew_io::open::remedy;
+use sinew_io::shm::config::mtu_of;
 use sinew_io::{Address, AnyLink, ConnectError, Endpoint};
 
 use crate::failure::Failure;
@@ -143,6 +144,16 @@ pub fn explain(endpoint: &Endpoint, error: &ConnectError) -> (String, String) {
              of pub, sub, get and reply) or link file, and build both from the same release"
                 .into(),
         ),
+        ConnectError::Overlap(_, overlap) => {
+            let of_it = match mtu_of(overlap) {
+                Some(mtu) => format!("give mtu={mtu}"),
+                None => {
+                    "give its link file as config= (`sinew shm status --toml` writes it)".into()
+                }
+            };
+            let help = ", or check offset=; where no such side runs any more, clear the memory";
+            (overlap.to_string(), of_it + help)
+        }
         ConnectError::Io(_, error) => {
             let other = match endpoint.doorbell {
                 _ if emulated => "check mtu= or config= against the image's own",

@@ -357,15 +357,29 @@ fn who_is_missing_is_named() {
 }
 
 #[test]
-fn the_second_side_alone_is_found_by_the_link_file() {
+fn the_second_side_alone_is_found_without_the_link_file_and_with_it() {
     let folder = folder("config");
     let _second = side(&folder, Role::Second);
-    let without = page(&folder, &["shm:link?offset=8192"]);
+    let place = "shm:link?offset=8192";
+    let without = page(&folder, &[place]);
     assert!(without.contains("nobody has opened this side"), "{without}");
-    assert!(!without.contains("control"), "{without}");
+    assert!(without.contains("control"), "{without}");
+    let toml = page(&folder, &[place, "--toml"]);
+    assert_eq!(toml.trim_end(), LINK.to_toml().trim_end());
     fs::write(folder.join("link.toml"), LINK.to_toml()).unwrap();
-    let with = page(&folder, &["shm:link?offset=8192", "--config", "link.toml"]);
-    assert!(with.contains("control"), "{with}");
+    assert_eq!(page(&folder, &[place, "--config", "link.toml"]), without);
+}
+
+#[test]
+fn a_second_side_that_lies_where_the_first_one_does_not_expect_it_is_found() {
+    const SMALL: Config = Config::new(&[Channel::new(1, "small", Pool::new(2, 64))]);
+    let folder = folder("elsewhere");
+    let _first = side_of(&folder, Role::First, SMALL);
+    let _second = side(&folder, Role::Second);
+    let text = page(&folder, &["shm:link?offset=8192"]);
+    assert!(text.contains("refused · 1 channel"), "{text}");
+    assert!(text.contains("\nthe configurations differ"), "{text}");
+    assert!(text.contains("\nsecond  ready"), "{text}");
 }
 
 #[test]

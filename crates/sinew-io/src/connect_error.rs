@@ -5,10 +5,12 @@ use std::io;
 use std::time::Duration;
 
 use sinew_shm::linux::exchange::Refusal;
+use sinew_shm::linux::overlap::Overlap;
 
 use crate::endpoint::{Address, Endpoint, Use};
 use crate::qemu::StartError;
 use crate::remedy::remedy;
+use crate::shm::config::mtu_of;
 
 /// How long a connection may take to come about.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -39,6 +41,9 @@ pub enum ConnectError {
     Config(Endpoint, String),
     /// The two sides of shared memory do not fit: what differs.
     Differs(Endpoint, Refusal),
+    /// The core that shares the memory has another configuration, usually another packet size, by which
+    /// this side would write over it. Nothing was written; the core goes on.
+    Overlap(Endpoint, Box<Overlap>),
     /// The image could not be started in the emulator: why.
     Qemu(Endpoint, Box<StartError>),
     /// Something else went wrong.
@@ -145,6 +150,16 @@ impl fmt::Display for ConnectError {
                 "{at}: the two sides do not fit ({refusal}): give both the same mtu or link \
                  file, and build both from the same release"
             ),
+            ConnectError::Overlap(at, overlap) => {
+                write!(f, "{at}: {overlap}: ")?;
+                match mtu_of(overlap) {
+                    Some(mtu) => write!(f, "give mtu={mtu}")?,
+                    None => f.write_str("give the link file of that side as config=")?,
+                }
+                f.write_str(
+                    ", or check offset=; where no such side runs any more, clear the memory",
+                )
+            }
             ConnectError::Qemu(at, error) => write!(f, "{at}: {error}"),
             ConnectError::Io(at, error) => match remedy(error) {
                 Some(remedy) => write!(f, "{at}: {error}: {remedy}"),
@@ -179,6 +194,7 @@ impl ConnectError {
             | ConnectError::Baud(at, _)
             | ConnectError::Config(at, _)
             | ConnectError::Differs(at, _)
+            | ConnectError::Overlap(at, _)
             | ConnectError::Qemu(at, _)
             | ConnectError::Io(at, _) => at,
         }

@@ -3,8 +3,8 @@
 
 mod support;
 
-use std::fs::File;
-use std::os::unix::net::UnixListener;
+use std::fs::{self, File};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -48,6 +48,21 @@ impl Board {
         let (memory, socket) = (self.memory.display(), self.socket.display());
         let text = format!("shm:{memory}?mtu={mtu}&doorbell={socket}&offset={OFFSET}");
         text.parse().unwrap()
+    }
+
+    /// The memory of a core that waits for somebody, and has no lock on it as a process has.
+    fn run_core(&self, mtu: usize) -> Vec<u8> {
+        let config = calls(mtu);
+        let len = domain::Region::of(&config).len as usize;
+        let region = Region::open(&self.memory, OFFSET, len).unwrap();
+        let bell = SocketBell::new(UnixStream::pair().unwrap().0.into());
+        let bell = RegionBell::Other(Arc::new(bell));
+        let options = Options::default();
+        let link: Link = Link::in_region(&region, config, Role::Second, bell, options).unwrap();
+        let memory = fs::read(&self.memory).unwrap();
+        drop(link);
+        fs::write(&self.memory, &memory).unwrap();
+        memory
     }
 
     /// Serves the demo, as the second side, to one who connects, until that one hangs up.
@@ -115,6 +130,23 @@ fn a_core_with_other_packets_is_named_as_such() {
         "{text}"
     );
     core.join().unwrap();
+}
+
+#[test]
+fn a_core_that_would_be_written_over_is_named_with_its_packets() {
+    let board = Board::new(4096);
+    let memory = board.run_core(64);
+    let error = open(&board.endpoint(4096)).err().expect("an error");
+    assert!(matches!(error, ConnectError::Overlap(..)), "{error}");
+    let text = error.to_string();
+    for part in [
+        "at 0x3000, where this side would write",
+        "16 blocks of 64 bytes",
+        "give mtu=64, or check offset=",
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+    assert!(memory == fs::read(&board.memory).unwrap());
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::io::Errno;
-use sinew_shm::domain::observe::{Side, Source};
+use sinew_shm::domain::observe::{Side, Source, sides};
 use sinew_shm::domain::{Config, Region, Regions, Role, Span};
 use sinew_shm::linux::exchange::{ExchangeError, Field};
 use sinew_shm::linux::link::{connected, connected_stream};
@@ -187,22 +187,43 @@ pub fn open(place: &Place, config: Option<&Config<'_>>) -> Result<Found, Failure
             Err(_) => None,
         },
     };
-    let Some(region) = region else {
-        let links = vec![[part(place.offset, HEADER)?, Segment::Unknown]];
-        return Ok(Found::links(links, 0));
+    let first = part(
+        place.offset,
+        region.map_or(HEADER, |region| region.first.len),
+    )?;
+    let expected = region.map(|region| region.second.offset);
+    let second = match (expected, config) {
+        (Some(at), Some(_)) => Some((at, region.map_or(HEADER, |region| region.second.len))),
+        (Some(at), None) => {
+            let side = Side::read(&part(place.offset.saturating_add(at), HEADER)?);
+            side.ok().map(|side| (at, u64::from(side.length)))
+        }
+        (None, _) => None,
     };
-    let at = |role| place.offset.saturating_add(region.segment(role).offset);
-    let second = at(Role::Second);
-    let second_len = match (config, Side::read(&part(second, HEADER)?)) {
-        (Some(_), _) => region.second.len,
-        (None, Ok(side)) => u64::from(side.length),
-        (None, Err(_)) => HEADER,
+    // A second side that began before the first one, or with other sizes, lies elsewhere.
+    let elsewhere = || match is_device {
+        true => None,
+        false => alone(&part(place.offset, ALONE).ok()?),
     };
-    let links = vec![[
-        part(at(Role::First), region.first.len)?,
-        part(second, second_len)?,
-    ]];
-    Ok(Found::links(links, 0))
+    let second = second
+        .or_else(elsewhere)
+        .or(expected.map(|at| (at, HEADER)));
+    let second = match second {
+        Some((at, len)) => part(place.offset.saturating_add(at), len)?,
+        None => Segment::Unknown,
+    };
+    Ok(Found::links(vec![[first, second]], 0))
+}
+
+/// How far from the base a second side is looked for whose place nobody tells, in bytes.
+const ALONE: u64 = 64 << 20;
+
+/// Where a second side lies, and how long it is, if none but a first side at the base comes before it.
+fn alone(file: &Segment) -> Option<(u64, u64)> {
+    let mut behind = sides(file).skip_while(|(at, _)| *at == 0);
+    let (at, side) = behind.next()?;
+    let is_second = side.role == Some(Role::Second);
+    is_second.then(|| (u64::from(at), u64::from(side.length)))
 }
 
 /// The links of slots, and which of their sides processes have.

@@ -50,6 +50,7 @@ pub(crate) fn refused(endpoint: &Endpoint, error: LinkError) -> ConnectError {
         | LinkError::Segment(SegmentError::Io(error))
         | LinkError::Map(MapError::Io(error)) => ConnectError::new(endpoint, error),
         LinkError::Map(MapError::Taken) => ConnectError::Busy(at()),
+        LinkError::Map(MapError::Overlap(overlap)) => ConnectError::Overlap(at(), overlap),
         LinkError::Exchange(error) => match error {
             ExchangeError::RefusedByPeer(refusal) if refusal.field == Field::Trouble => {
                 let error = match refusal.theirs {

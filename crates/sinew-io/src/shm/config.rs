@@ -12,6 +12,7 @@ use std::sync::Mutex;
 use rustix::fs::{Mode, OFlags, open};
 use sinew_shm::domain::file::LinkFile;
 use sinew_shm::domain::{Channel, Config, Pool};
+use sinew_shm::linux::overlap::Overlap;
 
 use crate::connect_error::ConnectError;
 use crate::endpoint::{Endpoint, MIN_MTU, Queue};
@@ -40,6 +41,14 @@ pub fn calls(mtu: usize) -> Config<'static> {
         &*Box::leak(Box::new([channel]))
     };
     Config::new(*lock(&KNOWN).entry(size).or_insert_with(make))
+}
+
+/// The `mtu=` by which this side would have the configuration of the core that it would have written
+/// over; `None` where that is another link than [`calls`], which takes a link file.
+pub fn mtu_of(overlap: &Overlap) -> Option<u32> {
+    let size = overlap.channel.as_ref()?.pool.size;
+    let channel = [Channel::new(CHANNEL, NAME, Pool::new(BLOCKS, size))];
+    (Config::new(&channel).hash() == overlap.side.hash).then_some(size)
 }
 
 /// The link and the channel that an endpoint names.

@@ -1,11 +1,14 @@
 //! A range of a file, a memfd or a device, mapped into this process.
 
 use core::ptr::{self, NonNull};
+use std::boxed::Box;
 use std::io;
 use std::os::fd::AsFd;
 
 use rustix::fs::{FileType, makedev};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+use super::overlap::Overlap;
 
 /// An owned range of mapped memory; unmapped when dropped.
 ///
@@ -178,6 +181,11 @@ pub enum MapError {
     /// What is to be this side's segment is the other side's: a wrong offset, or the roles are
     /// exchanged. Nothing was written. Where that is on purpose, clear the memory first.
     OtherSide,
+    /// The other side's segment, of another configuration, lies where this side would write: usually
+    /// another packet size than the other side's, or a wrong offset. Nothing was written, and a side that
+    /// runs there goes on. Give both the same configuration. Where it was left by a side that runs no
+    /// more ([`Overlap::is_alive`]), clear the memory first.
+    Overlap(Box<Overlap>),
     /// The kernel refused: usually no permission, or the device has no such range.
     Io(io::Error),
 }
@@ -201,6 +209,11 @@ impl core::fmt::Display for MapError {
             MapError::OtherSide => f.write_str(
                 "the other side's segment is where this side's is to be: check the offset, and which \
                  side this is",
+            ),
+            MapError::Overlap(overlap) => write!(
+                f,
+                "{overlap}: give both sides the same configuration, or check the offset; where no such \
+                 side runs any more, clear the memory"
             ),
             MapError::Io(error) => write!(f, "cannot map: {error}"),
         }

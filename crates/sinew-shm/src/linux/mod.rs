@@ -12,6 +12,7 @@
 //! | `record` | locks on bytes of a file, which the kernel frees when a process is gone |
 //! | `role` | who is which side in a region |
 //! | [`slots`] | one master and several remotes in one region |
+//! | [`overlap`] | a core that runs is not written over |
 //! | [`process`] | one side of a link in a process, made of all these |
 //! | [`link`] | what a program holds: an end that can wait |
 //!
@@ -24,6 +25,7 @@ pub mod fds;
 pub mod link;
 pub mod map;
 pub mod memfd;
+pub mod overlap;
 pub mod place;
 pub mod process;
 mod record;

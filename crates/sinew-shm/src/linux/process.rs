@@ -15,6 +15,7 @@ use std::vec::Vec;
 use super::exchange::{self, DoorbellKind, Offer};
 use super::map::{MapError, Mapping};
 use super::memfd;
+use super::overlap::{self, Placed};
 use super::region::Region;
 use super::role::Role as Claim;
 use crate::domain::observe::Source;
@@ -90,22 +91,45 @@ impl Mapped {
     ///
     /// [`MapError::Taken`] where another process of this machine is this side already; the side is
     /// free again when the end is closed, or its process is gone. [`MapError::OtherSide`] where the
-    /// peer's segment stands in the place of the own one.
+    /// peer's segment stands in the place of the own one; [`MapError::Overlap`], after a second at
+    /// most, where it has another configuration and would be written over. Nothing is written yet.
     pub fn in_region(region: &Region, config: &Config<'_>, role: Role) -> Result<Mapped, MapError> {
+        Mapped::beside(region, config, role, Some(&|| {}))
+    }
+
+    /// As [`Mapped::in_region`]. `ring` rings the peer, for a sign of life; `None` where it is a process
+    /// of this machine: one that is there has locked its segment, and what another left does not matter.
+    pub(super) fn beside(
+        region: &Region,
+        config: &Config<'_>,
+        role: Role,
+        ring: Option<&dyn Fn()>,
+    ) -> Result<Mapped, MapError> {
         let parts = domain::Region::of(config);
-        let claim = region.claim(parts.segment(role), parts.segment(role.peer()))?;
+        let (own, other) = (parts.segment(role), parts.segment(role.peer()));
+        let claim = region.claim(own, other)?;
         let range = |part: domain::Span| (part.offset as usize, part.len as usize);
-        let (at, len) = range(parts.segment(role));
+        let (at, len) = range(own);
         let mine = region.own(at, len)?;
-        let (at, len) = range(parts.segment(role.peer()));
+        let (at, len) = range(other);
         let peer = region.peer(at, len)?;
+        let (at, len) = range(parts.exchange);
+        let exchange = (len > 0).then(|| region.own(at, len)).transpose()?;
         // A peer that runs cannot mend what is written over its segment.
         let stands = domain::observe::Link::new(&mine, &mine).side(role);
         if stands.is_ok_and(|side| side.role == Some(role.peer())) {
             return Err(MapError::OtherSide);
         }
-        let (at, len) = range(parts.exchange);
-        let exchange = (len > 0).then(|| region.own(at, len)).transpose()?;
+        if let Some(ring) = ring {
+            let placed = |map, span| Placed { map, span };
+            let both = exchange.iter().map(|map| placed(map, parts.exchange));
+            let written: Vec<_> = [placed(&mine, own)].into_iter().chain(both).collect();
+            let found = overlap::find(&written, placed(&peer, other), (config, role), ring);
+            if let Some(mut overlap) = found {
+                overlap.offset += region.offset();
+                return Err(MapError::Overlap(overlap));
+            }
+        }
         let out_of_range = MapError::OutOfRange { offset: 0, len };
         let mapped = Mapped::new(mine, peer, exchange).ok_or(out_of_range)?;
         let claim = Some(Arc::new(claim));

@@ -77,6 +77,11 @@ impl Region {
         Ok(Region { file, offset, len })
     }
 
+    /// Where it begins in the file or device, in bytes.
+    pub(super) fn offset(&self) -> u64 {
+        self.offset
+    }
+
     /// Maps `len` bytes at `at` of the region for reading and writing.
     pub fn own(&self, at: usize, len: usize) -> Result<Mapping, MapError> {
         Mapping::shared(&self.file, self.within(at, len)?, len)

@@ -70,7 +70,7 @@ fn text(packet: &domain::Packet<'_, impl domain::EndRef>) -> Vec<u8> {
 }
 
 /// A file for one test, of no length.
-fn file(name: &str) -> std::path::PathBuf {
+pub(super) fn file(name: &str) -> std::path::PathBuf {
     let folder = std::env::temp_dir();
     let path = folder.join(format!("sinew-{name}-{}", std::process::id()));
     let _ = std::fs::remove_file(&path);

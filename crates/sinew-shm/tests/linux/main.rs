@@ -10,6 +10,7 @@ mod links;
 mod maps;
 mod memfds;
 mod messages;
+mod overlaps;
 mod processes;
 mod slots;
 

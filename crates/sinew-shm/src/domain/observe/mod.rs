@@ -26,6 +26,8 @@
 //! ```
 
 use super::config::{Kind, MAX_CHANNELS, Role};
+use super::layout;
+use super::region::Region;
 #[cfg(not(loom))]
 use crate::word::full_fence;
 use crate::word::{SESSION_LOAD, Segment};
@@ -115,6 +117,41 @@ impl<S: Source + ?Sized> Source for &S {
     fn copy(&self, offset: u32, out: &mut [u8]) -> Option<()> {
         (**self).copy(offset, out)
     }
+}
+
+/// What begins at an offset of a source: a segment of a region, where all of the region is read.
+#[derive(Clone, Copy, Debug)]
+pub struct Part<S> {
+    source: S,
+    offset: u32,
+}
+
+impl<S: Source> Part<S> {
+    /// What begins `offset` bytes from the base of `source`, and ends where that does.
+    pub const fn new(source: S, offset: u32) -> Part<S> {
+        Part { source, offset }
+    }
+}
+
+impl<S: Source> Source for Part<S> {
+    fn line(&self, offset: u32) -> Option<[u32; 16]> {
+        self.source.line(self.offset.checked_add(offset)?)
+    }
+
+    fn copy(&self, offset: u32, out: &mut [u8]) -> Option<()> {
+        self.source.copy(self.offset.checked_add(offset)?, out)
+    }
+}
+
+/// Every side whose segment begins in `source`, at a multiple of [`Region::ALIGN`] bytes, as all do in
+/// a region, and at how many: for who does not know the configuration by which they lie there.
+///
+/// Of a side that runs no more the segment stands as well, as long as nobody writes over it.
+pub fn sides(source: &impl Source) -> impl Iterator<Item = (u32, Side)> + '_ {
+    let places = (0..=u32::MAX).step_by(Region::ALIGN as usize);
+    let lines = places.map_while(|at| Some((at, source.line(at)?)));
+    let begun = lines.filter(|(_, line)| line[layout::identity::MAGIC] == layout::MAGIC);
+    begun.filter_map(move |(at, _)| Some((at, Side::read(&Part::new(source, at)).ok()?)))
 }
 
 /// The two segments of a link.

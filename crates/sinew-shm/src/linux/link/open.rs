@@ -101,6 +101,8 @@ impl<L: Lock> Link<L> {
     /// side may come, go and come again, in any order.
     ///
     /// A side can be taken by one process at a time ([`MapError::Taken`](crate::linux::map::MapError)).
+    /// Nor is a core written over that runs there with another configuration
+    /// ([`MapError::Overlap`](crate::linux::map::MapError), after a second at most).
     pub fn in_region(
         region: &Region,
         config: Config<'static>,
@@ -111,15 +113,18 @@ impl<L: Lock> Link<L> {
         config
             .check()
             .map_err(|error| LinkError::Open(error.into()))?;
-        let mapped = Mapped::in_region(region, &config, role)?;
-        let mut claim = None;
-        let bell: Arc<dyn Bell> = match bell {
+        let (mapped, claim, bell): (_, _, Arc<dyn Bell>) = match bell {
             RegionBell::Process => {
-                claim = mapped.claim();
+                let mapped = Mapped::beside(region, &config, role, None)?;
                 let [mine, peer] = mapped.maps().ok_or(SegmentError::NotMemory)?;
-                Arc::new(FutexBell::unwatched((&mine, BELL), (&peer, BELL))?)
+                let bell = FutexBell::unwatched((&mine, BELL), (&peer, BELL))?;
+                let claim = mapped.claim();
+                (mapped, claim, Arc::new(bell))
             }
-            RegionBell::Other(bell) => bell,
+            RegionBell::Other(bell) => {
+                let mapped = Mapped::beside(region, &config, role, Some(&|| bell.ring()))?;
+                (mapped, None, bell)
+            }
         };
         let known = Known { claim, files: None };
         Self::open(mapped, config, role, bell, known, options)
