@@ -151,8 +151,11 @@ pub fn explain(endpoint: &Endpoint, error: &ConnectError) -> (String, String) {
                     "give its link file as config= (`sinew shm status --toml` writes it)".into()
                 }
             };
-            let help = ", or check offset=; where no such side runs any more, clear the memory";
-            (overlap.to_string(), of_it + help)
+            let besides = overlap.or_clear();
+            (
+                overlap.to_string(),
+                format!("{of_it}, or check offset={besides}"),
+            )
         }
         ConnectError::Io(_, error) => {
             let other = match endpoint.doorbell {

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use support::image::{image, node, serving};
+use support::image::{Board, image, node, serving};
 use support::{answer, call, complaint, interrupt, sinew};
 
 /// What takes longer on a loaded machine hangs.
@@ -78,6 +78,26 @@ fn packet_size_of_the_endpoint_holds_before_that_of_the_image() {
     assert!(text.contains("the peer does not fit"), "{text}");
     assert!(text.contains("check mtu="), "{text}");
     assert_eq!(output.status.code(), Some(69));
+}
+
+#[test]
+fn board_that_was_called_with_another_packet_size_stays_in_service() {
+    let board = Board::share("shared", "misfit");
+    let at = board.endpoint();
+    // The board runs once it answers; it has 64 bytes.
+    let answered = || answer(&call(&format!("{at}&mtu=64"), &DOUBLE, ""));
+    assert_eq!(answered(), "{\"n\":42}\n");
+    for mtu in ["", "&mtu=4096"] {
+        let output = call(&format!("{at}{mtu}"), &DOUBLE, "");
+        let text = complaint(&output);
+        assert!(text.contains("this side would write"), "{text}");
+        assert!(text.contains("give mtu=64, or check offset="), "{text}");
+        assert_eq!(output.status.code(), Some(69));
+        let status = sinew(&["shm", "status", &board.memory()]).output().unwrap();
+        let page = String::from_utf8(status.stdout).unwrap();
+        assert!(page.contains("\nsecond  ready"), "{page}");
+        assert_eq!(answered(), "{\"n\":42}\n");
+    }
 }
 
 #[test]

@@ -41,8 +41,8 @@ pub enum ConnectError {
     Config(Endpoint, String),
     /// The two sides of shared memory do not fit: what differs.
     Differs(Endpoint, Refusal),
-    /// The core that shares the memory has another configuration, usually another packet size, by which
-    /// this side would write over it. Nothing was written; the core goes on.
+    /// This side would write over the core that shares the memory, which usually has another packet size.
+    /// Nothing was written; the core goes on.
     Overlap(Endpoint, Box<Overlap>),
     /// The image could not be started in the emulator: why.
     Qemu(Endpoint, Box<StartError>),

@@ -4,7 +4,8 @@
 mod support;
 
 use sinew_shm::domain::observe::{
-    Channel as Seen, Flow, Link, LockInfo, NoSide, NoValue, Side, Source, State, ValueInfo,
+    Channel as Seen, Flow, Link, LockInfo, NoSide, NoValue, Part, Side, Source, State, ValueInfo,
+    sides,
 };
 use std::cell::Cell;
 use std::rc::Rc;
@@ -29,6 +30,31 @@ fn channel(link: &Link<impl Source>, id: u16) -> Seen {
 
 fn flow(link: &Link<impl Source>, id: u16, from: Role) -> Flow {
     channel(link, id).flow(from).unwrap()
+}
+
+#[test]
+fn sides_are_found_in_a_region_whose_configuration_nobody_knows() {
+    let (first, second) = up(TWO);
+    let link = first.observe();
+    let parts = domain::Region::of(&TWO);
+    let mut region = vec![0x55; parts.len as usize + 100];
+    for role in [Role::First, Role::Second] {
+        let part = parts.segment(role);
+        let segment = &mut region[part.offset as usize..part.end() as usize];
+        let source = link.source(role);
+        source.copy(0, segment).unwrap();
+    }
+    let region = region.as_slice();
+    let found: Vec<_> = sides(&region).collect();
+    let at = parts.second.offset as u32;
+    let expected = [Role::First, Role::Second].map(|role| link.side(role).unwrap());
+    assert_eq!(found, [(0, expected[0]), (at, expected[1])]);
+    // And what it says of its channels is read from there.
+    let part = Part::new(region, at);
+    let camera = found[1].1.channel(&part, 1).unwrap();
+    assert_eq!((camera.id, camera.peer_pool), (9, Pool::new(2, 300)));
+    assert_eq!(part.line(u32::MAX - 63), None);
+    drop(second);
 }
 
 #[test]

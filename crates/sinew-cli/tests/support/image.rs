@@ -40,19 +40,39 @@ pub fn node(name: &str) -> String {
 pub struct Board {
     emulator: Child,
     socket: String,
+    /// The file of what it shares; the UART is then the doorbell.
+    memory: Option<String>,
 }
 
 impl Board {
     /// Starts one of the images that serve calls on a Cortex-M3; `place` is no other test's.
     pub fn start(image: &str, place: &str) -> Board {
+        Board::emulate(image, place, None)
+    }
+
+    /// The same, of one that shares its memory.
+    pub fn share(image: &str, place: &str) -> Board {
+        let memory = format!("{}.memory", socket(place));
+        let _ = std::fs::remove_file(&memory);
+        Board::emulate(image, place, Some(memory))
+    }
+
+    fn emulate(image: &str, place: &str, memory: Option<String>) -> Board {
         let socket = socket(place);
         let _ = std::fs::remove_file(&socket);
         let path = serving(image);
         let serial = format!("unix:{socket},server=on,wait=off");
         let mut command = Command::new("timeout");
-        let machine = ["600", "qemu-system-arm", "-M", "mps2-an385"];
-        let nothing = ["-display", "none", "-monitor", "none"];
-        command.args(machine).args(nothing);
+        command.args(["600", "qemu-system-arm"]);
+        match &memory {
+            None => command.args(["-M", "mps2-an385"]),
+            Some(path) => {
+                let shared = "memory-backend-file,id=shared,size=16M,share=on,mem-path=";
+                command.args(["-object", &format!("{shared}{path}")]);
+                command.args(["-M", "mps2-an385,memory-backend=shared", "-serial", "null"])
+            }
+        };
+        command.args(["-display", "none", "-monitor", "none"]);
         command.args(["-serial", &serial, "-kernel"]);
         command.arg(path.trim_start_matches("qemu:"));
         let emulator = start(command.stdin(Stdio::null()).stderr(Stdio::null()));
@@ -61,11 +81,23 @@ impl Board {
             assert!(since.elapsed() < PATIENCE, "the emulator does not come up");
             thread::sleep(Duration::from_millis(5));
         }
-        Board { emulator, socket }
+        Board {
+            emulator,
+            socket,
+            memory,
+        }
     }
 
     pub fn endpoint(&self) -> String {
-        format!("unix:{}", self.socket)
+        match &self.memory {
+            None => format!("unix:{}", self.socket),
+            Some(memory) => format!("shm:{memory}?doorbell={}", self.socket),
+        }
+    }
+
+    /// Where `sinew shm status` looks at it.
+    pub fn memory(&self) -> String {
+        format!("shm:{}", self.memory.as_deref().unwrap())
     }
 }
 
@@ -74,5 +106,8 @@ impl Drop for Board {
         // `timeout` ends the emulator when it is asked to end.
         super::terminate(&self.emulator);
         let _ = self.emulator.wait();
+        self.memory.iter().for_each(|path| {
+            let _ = std::fs::remove_file(path);
+        });
     }
 }

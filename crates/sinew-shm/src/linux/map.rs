@@ -181,10 +181,10 @@ pub enum MapError {
     /// What is to be this side's segment is the other side's: a wrong offset, or the roles are
     /// exchanged. Nothing was written. Where that is on purpose, clear the memory first.
     OtherSide,
-    /// The other side's segment, of another configuration, lies where this side would write: usually
-    /// another packet size than the other side's, or a wrong offset. Nothing was written, and a side that
-    /// runs there goes on. Give both the same configuration. Where it was left by a side that runs no
-    /// more ([`Overlap::is_alive`]), clear the memory first.
+    /// The other side's segment lies where this side would write: usually the blocks of the two have
+    /// other sizes, or the offset is wrong. Nothing was written, and a side that runs there goes on. Give
+    /// both the same configuration. Where it was left by a side that runs no more
+    /// ([`Overlap::is_alive`]), clear the memory first.
     Overlap(Box<Overlap>),
     /// The kernel refused: usually no permission, or the device has no such range.
     Io(io::Error),
@@ -212,8 +212,8 @@ impl core::fmt::Display for MapError {
             ),
             MapError::Overlap(overlap) => write!(
                 f,
-                "{overlap}: give both sides the same configuration, or check the offset; where no such \
-                 side runs any more, clear the memory"
+                "{overlap}: give both sides the same configuration, or check the offset{}",
+                overlap.or_clear()
             ),
             MapError::Io(error) => write!(f, "cannot map: {error}"),
         }

@@ -1,9 +1,9 @@
 //! Whether the other side's segment stands where this side is about to write.
 //!
-//! Where segments lie depends on their sizes, so a side with another configuration than its peer's may
-//! begin its own over the peer's. A core that runs has written its header when it started, and does not
-//! look at it again: written over, it is gone until it is started anew. So what stands there is looked
-//! at before anything is written.
+//! Where segments lie depends on their sizes, so those of a side with another configuration than its
+//! peer's, or at another offset, may lie over the peer's. A core that runs has written its header when it
+//! started, and does not look at it again: written over, it is gone until it is started anew. So what
+//! stands there is looked at before anything is written.
 
 use std::boxed::Box;
 use std::thread;
@@ -21,7 +21,7 @@ const INTERVAL: Duration = Duration::from_millis(10);
 /// Looks between two rings. One that comes before the next sign of life is due is in vain.
 const RING_EACH: u32 = 10;
 
-/// The segment of the other side, with another configuration, where this side would write.
+/// The segment of the other side where this side would write.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Overlap {
     /// Where it begins in the file or device, in bytes.
@@ -34,17 +34,26 @@ pub struct Overlap {
     pub is_alive: bool,
 }
 
+impl Overlap {
+    /// What to do besides, as the end of a remedy: nothing where the side is known to run.
+    pub fn or_clear(&self) -> &'static str {
+        match self.is_alive {
+            true => "",
+            false => "; where no such side runs any more, clear the memory",
+        }
+    }
+}
+
 impl core::fmt::Display for Overlap {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let runs = match self.is_alive {
             true => "runs",
             false => "stands",
         };
+        let at = self.offset;
         write!(
             f,
-            "the other side {runs} at {:#x}, where this side would write, with another \
-             configuration",
-            self.offset
+            "the other side {runs} at {at:#x}, where this side would write"
         )?;
         let Some(channel) = &self.channel else {
             return Ok(());
@@ -74,8 +83,7 @@ struct Found<'a> {
     side: Side,
 }
 
-/// Looks whether the peer's segment, with another configuration, reaches into what this side would
-/// write: `written`.
+/// Looks whether the peer's segment reaches into what this side would write: `written`.
 ///
 /// Nobody can tell from a header alone whether the side behind it still runs. One that has closed does
 /// not; another is left alone, unless a peer that fits shows where this side expects it that it is

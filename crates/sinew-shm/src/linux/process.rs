@@ -92,7 +92,7 @@ impl Mapped {
     /// [`MapError::Taken`] where another process of this machine is this side already; the side is
     /// free again when the end is closed, or its process is gone. [`MapError::OtherSide`] where the
     /// peer's segment stands in the place of the own one; [`MapError::Overlap`], after a second at
-    /// most, where it has another configuration and would be written over. Nothing is written yet.
+    /// most, where it would be written over otherwise. Nothing is written yet.
     pub fn in_region(region: &Region, config: &Config<'_>, role: Role) -> Result<Mapped, MapError> {
         Mapped::beside(region, config, role, Some(&|| {}))
     }

@@ -203,6 +203,7 @@ fn core_that_runs_stays_in_service_whatever_blocks_another_side_believes_in() {
     assert_eq!(overlap.channel.unwrap().pool, Pool::new(16, 64));
     assert!(overlap.is_alive);
     let text = MapError::Overlap(Box::new(overlap)).to_string();
+    assert!(!text.contains("clear"), "{text}");
     for part in [
         "the other side runs at 0x3000",
         "channel 1 `rpc`: 16 blocks of 64 bytes",
@@ -219,10 +220,23 @@ fn core_that_gives_no_sign_of_life_is_not_written_over_either() {
     let core = Core::start(&place, SMALL, Role::Second);
     let overlap = place.refused(LARGE, Role::First, &nobodys_bell());
     assert!(!overlap.is_alive);
-    let text = overlap.to_string();
+    let text = MapError::Overlap(Box::new(overlap)).to_string();
     assert!(text.contains("the other side stands at 0x3000"), "{text}");
+    assert!(text.contains("runs any more, clear the memory"), "{text}");
     let bell = bell_of(&core);
     assert_up(&place.side(SMALL, Role::First, &bell).unwrap(), &core);
+}
+
+#[test]
+fn core_that_is_not_written_over_outlives_a_side_that_looks_elsewhere_for_it() {
+    let place = Place::new("overlap-smaller");
+    let core = Core::start(&place, LARGE, Role::Second);
+    let bell = bell_of(&core);
+    let wrong = place.side(SMALL, Role::First, &bell).unwrap();
+    core.look();
+    assert!(matches!(core.end.status(), Status::Refused(_)));
+    drop(wrong);
+    assert_up(&place.side(LARGE, Role::First, &bell).unwrap(), &core);
 }
 
 #[test]
@@ -258,6 +272,8 @@ fn core_where_both_sides_blocks_would_be_is_not_written_over() {
 fn what_a_core_with_other_blocks_left_is_no_hindrance_where_one_that_fits_runs() {
     let place = Place::new("overlap-left");
     reset(Core::start(&place, SMALL, Role::Second));
+    let left = place.refused(LARGE, Role::First, &nobodys_bell());
+    assert_eq!((left.offset, left.is_alive), (OFFSET + 4096, false));
     let core = Core::start(&place, LARGE, Role::Second);
     let bell = bell_of(&core);
     assert_up(&place.side(LARGE, Role::First, &bell).unwrap(), &core);
