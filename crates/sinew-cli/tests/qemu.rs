@@ -85,8 +85,11 @@ fn board_that_was_called_with_another_packet_size_stays_in_service() {
     let board = Board::share("shared", "misfit");
     let at = board.endpoint();
     // The board runs once it answers; it has 64 bytes.
-    let answered = || answer(&call(&format!("{at}&mtu=64"), &DOUBLE, ""));
-    assert_eq!(answered(), "{\"n\":42}\n");
+    let assert_called = || {
+        let output = call(&format!("{at}&mtu=64"), &DOUBLE, "");
+        assert_eq!(answer(&output), "{\"n\":42}\n");
+    };
+    assert_called();
     for mtu in ["", "&mtu=4096"] {
         let output = call(&format!("{at}{mtu}"), &DOUBLE, "");
         let text = complaint(&output);
@@ -96,7 +99,7 @@ fn board_that_was_called_with_another_packet_size_stays_in_service() {
         let status = sinew(&["shm", "status", &board.memory()]).output().unwrap();
         let page = String::from_utf8(status.stdout).unwrap();
         assert!(page.contains("\nsecond  ready"), "{page}");
-        assert_eq!(answered(), "{\"n\":42}\n");
+        assert_called();
     }
 }
 
