@@ -7,6 +7,21 @@ use sinew::rpc::packet::Packet;
 use sinew_io::{Address, AnyLink, Client, Endpoint, Traffic};
 
 use crate::failure::Failure;
+use crate::span::above_zero;
+
+/// The option of commands that ask a server, and wait for what it says.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct Timeout {
+    /// How long the server may stay silent, for example 500ms or 2min; 365d for ever
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = above_zero)]
+    pub timeout: Duration,
+}
+
+impl Timeout {
+    pub fn patience(self) -> Patience {
+        Patience::Option(self.timeout)
+    }
+}
 
 /// How long an answer was waited for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -86,8 +86,10 @@ fn commands_options_and_kinds_of_endpoints_are_known_to_every_shell() {
     for found in three(&cache, "sinew cal") {
         assert_eq!(values(&found), ["call"]);
     }
-    for found in three(&cache, "sinew call --ti") {
-        assert_eq!(values(&found), ["--timeout"]);
+    for command in ["call", "list", "describe"] {
+        for found in three(&cache, &format!("sinew {command} --ti")) {
+            assert_eq!(values(&found), ["--timeout"], "{command}");
+        }
     }
     for found in three(&cache, "sinew call s") {
         assert_eq!(values(&found), ["shm:", "serial:", "stdio:"]);

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use clap_complete::engine::ArgValueCompleter;
 use sinew::rpc::MethodKind;
@@ -21,8 +20,7 @@ use crate::failure::Failure;
 use crate::interrupt::at_ctrl_c;
 use crate::progress::Progress;
 use crate::schema::{Method, Place};
-use crate::silence::Patience;
-use crate::span::above_zero;
+use crate::silence::Timeout;
 use crate::{json, output, reflect, schema, silence};
 use input::Lines;
 use talk::{End, Talk, Wish};
@@ -48,9 +46,8 @@ pub struct Args {
     /// A folder in which imports are looked up
     #[arg(short = 'I', long = "include", value_name = "DIR")]
     include: Vec<PathBuf>,
-    /// How long the server may stay silent, for example 500ms or 2min; 365d for ever
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = above_zero)]
-    timeout: Duration,
+    #[command(flatten)]
+    silence: Timeout,
     /// Write each message over several lines
     #[arg(long)]
     pretty: bool,
@@ -82,7 +79,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let wish = Wish {
         method: &method,
         channel: endpoint.channel,
-        timeout: args.timeout,
+        timeout: args.silence.timeout,
         pretty: args.pretty,
         cancel: &cancel,
     };
@@ -103,7 +100,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         End::Refused(status) => Err(diagnose::refused(&method, status)),
         End::TimedOut => Err(diagnose::silence(
             &endpoint,
-            args.timeout,
+            args.silence.timeout,
             items,
             &strays,
             &traffic,
@@ -128,7 +125,7 @@ fn know(args: &Args, endpoint: &Endpoint) -> Result<Known, Failure> {
     match schema::find(&pool, &args.method, place) {
         Ok(method) => Ok(Known { method, link: None }),
         Err(_) if place == Place::Demo => {
-            let (client, pool) = reflect::ask(endpoint, Patience::Option(args.timeout))?;
+            let (client, pool) = reflect::ask(endpoint, args.silence.patience())?;
             let method = schema::find(&pool, &args.method, Place::Server)?;
             let link = Some(client.into_link());
             Ok(Known { method, link })

@@ -12,6 +12,7 @@ use crate::endpoint::At;
 use crate::failure::Failure;
 use crate::output;
 use crate::schema::nearest;
+use crate::silence::Timeout;
 
 /// Show a service, a method or a message of a server as .proto text, with its comments.
 ///
@@ -28,6 +29,8 @@ pub struct Args {
     /// Write all that the server has as a FileDescriptorSet, for Wireshark and other tools
     #[arg(long, value_name = "FILE")]
     descriptor_set: Option<PathBuf>,
+    #[command(flatten)]
+    silence: Timeout,
 }
 
 const EXAMPLES: &str = "Examples:
@@ -37,7 +40,7 @@ const EXAMPLES: &str = "Examples:
 
 pub fn run(args: Args) -> Result<(), Failure> {
     let endpoint = args.at.endpoint()?;
-    let (_, pool) = super::ask(&endpoint, super::PATIENCE)?;
+    let (_, pool) = super::ask(&endpoint, args.silence.patience())?;
     if let Some(path) = &args.descriptor_set {
         write(path, &pool)?;
     }

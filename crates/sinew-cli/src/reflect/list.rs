@@ -7,6 +7,7 @@ use super::proto::signature;
 use crate::endpoint::At;
 use crate::failure::Failure;
 use crate::output;
+use crate::silence::Timeout;
 
 /// List the services that a server has, and their methods.
 ///
@@ -16,6 +17,8 @@ use crate::output;
 pub struct Args {
     #[command(flatten)]
     at: At,
+    #[command(flatten)]
+    silence: Timeout,
 }
 
 const EXAMPLES: &str = "Examples:
@@ -24,7 +27,7 @@ const EXAMPLES: &str = "Examples:
 
 pub fn run(args: Args) -> Result<(), Failure> {
     let endpoint = args.at.endpoint()?;
-    let (_, pool) = super::ask(&endpoint, super::PATIENCE)?;
+    let (_, pool) = super::ask(&endpoint, args.silence.patience())?;
     match output::is_json() {
         true => output::line(&as_json(&pool).to_string()),
         false => output::line(as_text(&pool).trim_end()),
