@@ -2,12 +2,13 @@
 //! line must not cost a source file.
 
 use std::fs::{self, File, FileType, OpenOptions};
-use std::io::{self, Read};
+use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
 use rustix::fs::{FlockOperation, OFlags, fcntl_getfl, fcntl_setfl, flock};
 use rustix::io::Errno;
+use sinew::rpc::Status;
 
 use crate::failure::Failure;
 
@@ -18,10 +19,9 @@ pub fn create(path: &Path, magic: &[u8], what: &str) -> Result<File, Failure> {
     let there = fs::metadata(path).map(|there| there.file_type());
     if there.as_ref().is_ok_and(FileType::is_fifo) {
         return fifo(path).map_err(|error| match Errno::from_io_error(&error) {
-            Some(Errno::NXIO) => Failure::usage(
-                format!("nobody reads {shown}"),
-                "start its reader first, as in `wireshark -k -i FIFO`",
-            ),
+            Some(Errno::NXIO) => {
+                Failure::usage(format!("nobody reads {shown}"), "start its reader first")
+            }
             _ => cannot(path, &error),
         });
     }
@@ -67,6 +67,28 @@ fn fifo(path: &Path) -> io::Result<File> {
         .open(path)?;
     fcntl_setfl(&open, fcntl_getfl(&open)? - OFlags::NONBLOCK)?;
     Ok(open)
+}
+
+/// What was begun cannot be written any further; `again` is what may then be tried again.
+pub fn unwritten(path: &Path, error: &io::Error, again: &str) -> Failure {
+    let (cause, help) = match error.kind() {
+        ErrorKind::BrokenPipe => (
+            "its reader has ended".into(),
+            format!("the reader has what passed before; start it again, and {again} again"),
+        ),
+        _ => (
+            error.to_string(),
+            format!(
+                "what passed before is in it; make room there, or give -o another place, and {again} again"
+            ),
+        ),
+    };
+    let path = path.display();
+    Failure::outcome(
+        Status::RESOURCE_EXHAUSTED,
+        format!("cannot write {path}: {cause}"),
+        help,
+    )
 }
 
 fn cannot(path: &Path, error: &io::Error) -> Failure {

@@ -166,6 +166,8 @@ const MISTAKES: &[Mistake] = &[
     row("nobody whose log is shown", Args(&["log", "unix:none.sock"]), 69, ["no server listens there", "start it, or check the address"]),
     // Captures and recordings.
     row("capture to where there is no room", Args(&["capture", "{at}", "-o", "text/x"]), 64, ["cannot write text/x", "check the path"]),
+    row("capture that nobody reads", Args(&["capture", "{at}", "-o", "fifo"]), 64, ["nobody reads fifo", "start its reader first"]),
+    row("recording that nobody reads", Args(&["record", "{at}", "-o", "fifo"]), 64, ["nobody reads fifo", "start its reader first"]),
     row("recording of nothing", Args(&["record", "{at}", "-o", "x.mcap", "--no-log"]), 64, ["there is nothing to record", "--stream"]),
     row("recording of a misspelled stream", Args(&["record", "{at}", "-o", "x.mcap", "--no-log", "--stream", "demo.Kinds/Coutn"]), 64, ["no method demo.Kinds/Coutn", "did you mean demo.Kinds/Count?"]),
     row("no recording", Args(&["replay", "none.mcap", "{at}"]), 64, ["cannot read none.mcap", "a file that `sinew record` has written"]),
@@ -254,6 +256,8 @@ impl World {
             fs::write(folder.join(name), text).unwrap();
         }
         symlink("nowhere", folder.join("dangling")).unwrap();
+        let made = Command::new("mkfifo").arg(folder.join("fifo")).status();
+        assert!(made.unwrap().success());
         let socket = socket("mistakes");
         World {
             _bell: UnixListener::bind(folder.join("bell")).unwrap(),

@@ -2,7 +2,7 @@
 
 mod support;
 
-use std::fs;
+use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Output, Stdio};
@@ -657,6 +657,54 @@ fn recording_takes_the_place_of_an_earlier_or_empty_one_and_goes_into_devices() 
     assert!(output.status.success(), "{}", complaint(&output));
 }
 
+/// A FIFO that is open at both ends here, so that nobody who opens it waits.
+fn fifo(name: &str) -> (PathBuf, File) {
+    let path = file(name);
+    let made = std::process::Command::new("mkfifo").arg(&path).status();
+    assert!(made.unwrap().success());
+    let held = OpenOptions::new().read(true).write(true).open(&path);
+    (path, held.unwrap())
+}
+
+#[test]
+fn reader_of_a_fifo_has_the_whole_recording() {
+    let serve = Serve::start("tcp:127.0.0.1:0");
+    let (path, held) = fifo("fifo");
+    let mut reader = python(&[], &path);
+    let reader = support::start(reader.stdout(Stdio::piped()).stderr(Stdio::piped()));
+    // More than a FIFO takes without its reader: the recorder ends when that one is there.
+    let stream = r#"demo.Kinds/Count={"n": 5000}"#;
+    let mut command = sinew(&["record", &serve.endpoint, "--no-log", "--stream", stream]);
+    let output = support::output(command.arg("-o").arg(&path));
+    assert!(output.status.success(), "{}", complaint(&output));
+    drop(held);
+    let all = decoded(&reader.wait_with_output().unwrap());
+    assert_eq!(count(&all, "demo.Kinds/Count/request"), 1);
+    assert_eq!(count(&all, "demo.Kinds/Count/response"), 5000);
+    assert_eq!(count(&all, "sinew/calls"), 2);
+}
+
+#[test]
+fn recording_ends_where_the_reader_of_its_fifo_does() {
+    let serve = Serve::start("tcp:127.0.0.1:0");
+    let (path, held) = fifo("unread");
+    let stream = r#"demo.Kinds/Count={"n": 4000000000}"#;
+    let mut command = sinew(&["record", &serve.endpoint, "--no-log", "--stream", stream]);
+    command.arg("-o").arg(&path).stdout(Stdio::piped());
+    let mut record = support::start(command.stderr(Stdio::piped()));
+    let mut ready = String::new();
+    let stdout = record.stdout.as_mut().unwrap();
+    BufReader::new(stdout).read_line(&mut ready).unwrap();
+    drop(held);
+    let output = record.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(8), "{}", complaint(&output));
+    assert!(
+        complaint(&output).contains("its reader has ended help: the reader has what passed before"),
+        "{}",
+        complaint(&output)
+    );
+}
+
 #[test]
 fn recorder_whose_log_another_reader_takes_says_so_with_the_remedy() {
     let serve = Serve::start("tcp:127.0.0.1:0");
@@ -718,8 +766,8 @@ fn what_is_no_recording_is_said_with_its_remedy() {
     );
 }
 
-/// What Python's readers of MCAP make of a file: topic, sequence and message of each line.
-fn read_by_python(args: &[&str], path: &Path) -> Vec<(String, u32, Value)> {
+/// Python's readers of MCAP.
+fn python(args: &[&str], path: &Path) -> std::process::Command {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let python = root.join("build/venv/bin/python");
     assert!(
@@ -731,7 +779,15 @@ fn read_by_python(args: &[&str], path: &Path) -> Vec<(String, u32, Value)> {
         .arg(root.join("tests/interop/recording.py"))
         .args(args)
         .arg(path);
-    let output = support::output(&mut command);
+    command
+}
+
+/// What Python's readers of MCAP make of a file: topic, sequence and message of each line.
+fn read_by_python(args: &[&str], path: &Path) -> Vec<(String, u32, Value)> {
+    decoded(&support::output(&mut python(args, path)))
+}
+
+fn decoded(output: &Output) -> Vec<(String, u32, Value)> {
     let line = |line: &str| {
         let mut parts = line.splitn(4, ' ');
         let topic = parts.next().unwrap().to_owned();
@@ -740,7 +796,7 @@ fn read_by_python(args: &[&str], path: &Path) -> Vec<(String, u32, Value)> {
         let message = serde_json::from_str(parts.next().unwrap()).unwrap();
         (topic, sequence, message)
     };
-    answer(&output).lines().map(line).collect()
+    answer(output).lines().map(line).collect()
 }
 
 /// As the tool writes a number below a million.

@@ -12,7 +12,6 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use serde_json::json;
-use sinew::rpc::Status;
 use sinew_io::endpoint::MAX_MTU;
 use sinew_io::relay::{Carried, Relay, Totals};
 use sinew_io::{Address, Endpoint, apart};
@@ -122,7 +121,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     match kept.error {
         // Whoever read standard output and went has seen enough.
         Some(error) if error.kind() == ErrorKind::BrokenPipe && to_stdout => {}
-        Some(error) => return Err(unwritten(&args.output, &error)),
+        Some(error) => return Err(replace::unwritten(&args.output, &error, "capture")),
         None => {}
     }
     match ended.map(|ended| ended.ok().and_then(|status| status.code())) {
@@ -175,14 +174,6 @@ fn open(path: &Path, to_stdout: bool) -> Result<Box<dyn Write + Send>, Failure> 
     }
     let file = replace::create(path, file::MAGIC, "file of pcapng")?;
     Ok(Box::new(file))
-}
-
-fn unwritten(path: &Path, error: &io::Error) -> Failure {
-    Failure::outcome(
-        Status::RESOURCE_EXHAUSTED,
-        format!("cannot write {}: {error}", path.display()),
-        "what passed before is in it; make room there, or give -o another place, and capture again",
-    )
 }
 
 /// The command, which calls the served endpoint.

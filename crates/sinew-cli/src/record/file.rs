@@ -228,10 +228,7 @@ impl Recording {
             return Ok(());
         };
         let (cause, help) = match error {
-            McapError::Io(error) => (
-                error.to_string(),
-                "what passed before is in it; make room there, or give -o another place, and record again",
-            ),
+            McapError::Io(error) => return Err(replace::unwritten(&self.path, error, "record")),
             McapError::TooManyChannels | McapError::TooManySchemas => (
                 "it holds 65,535 methods and keys, and there are more".to_owned(),
                 "what passed before is in it; record fewer keys by --key",
