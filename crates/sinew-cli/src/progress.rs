@@ -5,6 +5,7 @@
 //! what it showed is gone when it is dropped. One at a time is shown; a line that is written meanwhile goes
 //! above it ([`aside`]).
 
+use std::borrow::Cow;
 use std::io::IsTerminal;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,7 +20,7 @@ const AFTER: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(100);
 
 const WAITING: &str = "{spinner} {msg}, {elapsed}";
-const PART: &str = "{msg} {bar:32.cyan} {percent:>3} %";
+const PART: &str = "{prefix} {bar:32.cyan} {percent:>3} % {wide_msg}";
 const BYTES: &str = "{msg} {bar:32.cyan} {bytes} of {total_bytes}";
 
 /// The one on the screen.
@@ -58,9 +59,9 @@ impl Progress {
         Progress::start(ProgressBar::hidden(), WAITING, what.into())
     }
 
-    /// So many steps, shown in percent.
-    pub fn steps(what: impl Into<String>, total: u64) -> Progress {
-        Progress::start(bar(total), PART, what.into())
+    /// So many steps, shown in percent, and behind them the message of the bar, as far as the line has room.
+    pub fn steps(what: impl Into<Cow<'static, str>>, total: u64) -> Progress {
+        Progress::start(bar(total).with_prefix(what), PART, String::new())
     }
 
     /// So many bytes.

@@ -172,6 +172,7 @@ const MISTAKES: &[Mistake] = &[
     row("recording of a misspelled stream", Args(&["record", "{at}", "-o", "x.mcap", "--no-log", "--stream", "demo.Kinds/Coutn"]), 64, ["no method demo.Kinds/Coutn", "did you mean demo.Kinds/Count?"]),
     row("no recording", Args(&["replay", "none.mcap", "{at}"]), 64, ["cannot read none.mcap", "a file that `sinew record` has written"]),
     row("recording that is none", Args(&["replay", "text", "{at}"]), 64, ["text is no MCAP file", "give a file that `sinew record` has written"]),
+    row("replay with a time that is none", Args(&["replay", "text", "{at}", "--timeout", "soon"]), 64, ["expected number", "give e.g. 100ms, 5s or 2min"]),
     // Output.
     row("full disk", Full(&["call", "{at}", CALL]), 70, ["cannot write to standard output: No space left", "make room"]),
     row("full disk of a list", Full(&["list", "{at}"]), 70, ["cannot write to standard output: No space left", "make room"]),

@@ -15,7 +15,7 @@ use sinew::rpc::{Status, id};
 use sinew_io::Endpoint;
 use sinew_io::apart;
 use sinew_io::endpoint::Use;
-use support::{Serve, answer, call, complaint, interrupt, sinew, socket};
+use support::{Serve, Terminal, answer, call, complaint, interrupt, sinew, socket};
 
 /// Longer than anything takes that comes about at all.
 const SOON: Duration = Duration::from_secs(60);
@@ -440,6 +440,49 @@ fn server_that_does_not_answer_is_told_from_one_that_is_silent() {
         "{}",
         complaint(&output)
     );
+}
+
+#[test]
+fn far_call_is_waited_for_with_a_word_or_not_at_all() {
+    let serve = Serve::start("tcp:127.0.0.1:0");
+    let path = file("far");
+    let record = Record::between("tcp:127.0.0.1:0", &serve.endpoint, &path);
+    for n in ["1", "2"] {
+        let request = format!(r#"{{"n": {n}}}"#);
+        answer(&record.call(&["demo.Kinds/Double", &request], ""));
+    }
+    record.stop();
+    let args = ["replay", path.to_str().unwrap(), &serve.endpoint];
+    // What was milliseconds takes minutes.
+    let mut command = sinew(&args);
+    command.env_remove("NO_COLOR").env("TERM", "xterm");
+    let mut terminal = Terminal::start(command.args(["--speed", "0.00001"]));
+    terminal.read_until("50 % waits ");
+    let shown = terminal.read_until("--fast does not");
+    let what = " for the time of call 2, demo.Kinds/Double; ";
+    assert!(shown.contains(what), "{shown:?}");
+    terminal.interrupt();
+    assert_eq!(terminal.end().1, Some(1));
+    let output = replay(&path, &serve.endpoint, &["--fast", "--json"]);
+    assert_eq!(total(&output)["same"], 2);
+}
+
+#[test]
+fn silent_server_is_waited_for_with_a_word() {
+    let serve = Serve::start("tcp:127.0.0.1:0");
+    let path = file("waits");
+    let record = Record::between("tcp:127.0.0.1:0", &serve.endpoint, &path);
+    answer(&record.call(&["demo.Kinds/Double", r#"{"n": 1}"#], ""));
+    record.stop();
+    let silent = fake("Double", Vec::new(), None);
+    let args = ["replay", path.to_str().unwrap(), &silent, "--timeout", "1h"];
+    let mut command = sinew(&args);
+    command.env_remove("NO_COLOR").env("TERM", "xterm");
+    let mut terminal = Terminal::start(&mut command);
+    terminal.read_until("0 % waits up to ");
+    terminal.read_until(" for the server in call 1, demo.Kinds/Double");
+    terminal.interrupt();
+    assert_eq!(terminal.end().1, Some(1));
 }
 
 #[test]

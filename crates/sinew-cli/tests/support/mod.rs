@@ -261,6 +261,11 @@ impl Terminal {
         }
     }
 
+    /// Ctrl-C, as it comes to a program whose own terminal it is.
+    pub fn interrupt(&self) {
+        interrupt(&self.child);
+    }
+
     /// Until there is more to read, or its end; what takes longer hangs.
     fn wait(&self, shown: &[u8]) {
         let patience = rustix::event::Timespec {

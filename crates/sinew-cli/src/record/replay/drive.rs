@@ -24,6 +24,8 @@ const MOST_RUNNING: usize = 1_024;
 const BURST: usize = 64;
 /// How long a turn sleeps at most, so that Ctrl-C is seen.
 const TICK: Duration = Duration::from_millis(50);
+/// A wait that is worth a word.
+const LONG: Duration = Duration::from_secs(1);
 
 /// How the calls are to be made.
 pub struct Pace {
@@ -60,6 +62,23 @@ impl Wrong {
         };
         Some(Wrong { place, difference })
     }
+}
+
+/// What is waited for so long that it is worth a word: the next step of a call.
+#[derive(Clone, Copy, Debug)]
+pub struct Waits<'r> {
+    pub call: &'r Call,
+    pub who: Who,
+    /// When it leaves, or when it is given up.
+    pub until: Instant,
+}
+
+/// By whom a step is made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Who {
+    /// By this side, when its recorded time is there.
+    Client,
+    Server,
 }
 
 /// Why a replay did not come to its end.
@@ -109,6 +128,8 @@ pub struct Drive<'r> {
     has_heard: bool,
     /// Something could not be sent, because the link was full.
     is_full: bool,
+    /// Of what takes long, what comes first.
+    waits: Option<Waits<'r>>,
     verdicts: VecDeque<Verdict>,
 }
 
@@ -116,8 +137,8 @@ pub struct Drive<'r> {
 enum Turn {
     /// It went on.
     On,
-    /// It waits: until then, or for the server.
-    Wait(Option<Instant>),
+    /// It waits: for one of both sides, until then, or for room on the link.
+    Wait(Option<(Who, Instant)>),
     Over(Option<Wrong>),
 }
 
@@ -145,13 +166,17 @@ impl<'r> Drive<'r> {
             last_id: seed % CALL_IDS,
             has_heard: false,
             is_full: false,
+            waits: None,
             verdicts: VecDeque::new(),
         }
     }
 
-    /// The next call that has ended; `None` after the last one. Calls that are open when it stops are told so to the
-    /// server.
-    pub fn next(&mut self, interrupted: impl Fn() -> bool) -> Result<Option<Verdict>, Stopped> {
+    /// The next call that has ended; `None` after the last one. `look` sees now and then what is waited for, and may
+    /// interrupt it. Calls that are open when it stops are told so to the server.
+    pub fn next(
+        &mut self,
+        look: impl Fn(Option<&Waits<'_>>) -> bool,
+    ) -> Result<Option<Verdict>, Stopped> {
         loop {
             if let Some(verdict) = self.verdicts.pop_front() {
                 return Ok(Some(verdict));
@@ -159,7 +184,7 @@ impl<'r> Drive<'r> {
             if self.calls.is_empty() && self.running.is_empty() {
                 return Ok(None);
             }
-            if interrupted() {
+            if look(self.waits.as_ref()) {
                 self.cancel_all();
                 return Err(Stopped::Interrupted);
             }
@@ -167,8 +192,22 @@ impl<'r> Drive<'r> {
         }
     }
 
+    /// Keeps what a call waits for, where that takes long and comes first. The server was heard then.
+    fn wait_for(&mut self, at: usize, who: Who, heard: Instant, until: Instant) {
+        let now = Instant::now();
+        let is_long = match who {
+            Who::Client => until > now + LONG,
+            Who::Server => now > heard + LONG,
+        };
+        let is_first = self.waits.is_none_or(|other| until < other.until);
+        if let (true, Some(call)) = (is_long && is_first, self.recorded.calls.get(at)) {
+            self.waits = Some(Waits { call, who, until });
+        }
+    }
+
     fn turn(&mut self) -> Result<(), Stopped> {
         self.is_full = false;
+        self.waits = None;
         let mut has_more = true;
         for _ in 0..BURST {
             has_more = self.receive()?;
@@ -181,8 +220,11 @@ impl<'r> Drive<'r> {
         while at < self.running.len() {
             match self.go_on(at)? {
                 Turn::On => {}
-                Turn::Wait(span) => {
-                    until = span.map_or(until, |span| span.min(until));
+                Turn::Wait(waits) => {
+                    if let (Some(running), Some((who, end))) = (self.running.get(at), waits) {
+                        until = until.min(end);
+                        self.wait_for(running.at, who, running.heard, end);
+                    }
                     at += 1;
                 }
                 Turn::Over(wrong) => {
@@ -197,6 +239,9 @@ impl<'r> Drive<'r> {
                 None => until = Instant::now(),
                 Some(due) => {
                     until = until.min(due);
+                    if let Some(&next) = self.calls.front() {
+                        self.wait_for(next, Who::Client, self.start, due);
+                    }
                     break;
                 }
             }
@@ -374,7 +419,7 @@ impl<'r> Drive<'r> {
     ) -> Result<Turn, Stopped> {
         let due = self.due(time);
         if due > Instant::now() {
-            return Ok(Turn::Wait(Some(due)));
+            return Ok(Turn::Wait(Some((Who::Client, due))));
         }
         if !self.send(at, packet_type, payload, status)? {
             return Ok(Turn::Wait(None));
@@ -473,7 +518,7 @@ impl<'r> Drive<'r> {
         };
         let until = running.heard + running.silence() + self.pace.timeout;
         if Instant::now() < until {
-            return Ok(Turn::Wait(Some(until)));
+            return Ok(Turn::Wait(Some((Who::Server, until))));
         }
         if !self.has_heard {
             self.cancel_all();

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use sinew::rpc::id;
@@ -28,8 +28,9 @@ use crate::interrupt::at_ctrl_c;
 use crate::output::{self, counted, has_colour, thousands};
 use crate::progress::Progress;
 use crate::schema::nearest;
+use crate::span;
 use compare::Ignored;
-use drive::{Drive, Pace, Stopped, Verdict};
+use drive::{Drive, Pace, Stopped, Verdict, Waits, Who};
 use read::{Call, Recorded};
 
 /// Make recorded calls again, and compare the answers.
@@ -57,7 +58,7 @@ pub struct Args {
     #[arg(long, value_name = "FIELD")]
     ignore: Vec<String>,
     /// How much longer than in the recording the server may stay silent
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = span::any)]
     timeout: Duration,
 }
 
@@ -105,7 +106,11 @@ pub fn run(args: Args) -> Result<(), Failure> {
         std::process::id(),
     );
     let stopped = loop {
-        match drive.next(|| interrupted.load(Ordering::Acquire)) {
+        let look = |waits: Option<&Waits<'_>>| {
+            result.tell(waits);
+            interrupted.load(Ordering::Acquire)
+        };
+        match drive.next(look) {
             Ok(Some(verdict)) => result.add(&verdict)?,
             Ok(None) => break None,
             Err(why) => break Some(why),
@@ -274,6 +279,23 @@ impl<'r> Outcome<'r> {
             all,
             left_out,
             shown: Progress::steps("replaying", all),
+        }
+    }
+
+    /// Shows what is waited for.
+    fn tell(&self, waits: Option<&Waits<'_>>) {
+        let text = waits.map_or(String::new(), |waits| {
+            let left = waits.until.saturating_duration_since(Instant::now());
+            let span = humantime::format_duration(Duration::from_secs(left.as_secs()));
+            let what = format!("call {}, {}", waits.call.number, waits.call.method);
+            match waits.who {
+                Who::Client => format!("waits {span} for the time of {what}; --fast does not"),
+                Who::Server => format!("waits up to {span} for the server in {what}"),
+            }
+        });
+        let bar = self.shown.bar();
+        if bar.message() != text {
+            bar.set_message(text);
         }
     }
 
