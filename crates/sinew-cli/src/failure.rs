@@ -110,7 +110,7 @@ pub enum Failure {
         help: String,
     },
 
-    #[error("the call of {method} ended with {status}{}", meaning(*status))]
+    #[error("the call of {method} ended with {status}: {}", status.meaning().trim_end_matches('.'))]
     #[diagnostic(code(sinew::status))]
     Status {
         method: String,
@@ -236,13 +236,6 @@ fn counted(error: &SystemError) -> String {
     match error.mistakes.len() {
         1 => "1 mistake".into(),
         more => format!("{more} mistakes"),
-    }
-}
-
-fn meaning(status: Status) -> String {
-    match status.meaning() {
-        "" => String::new(),
-        meaning => format!(": {}", meaning.trim_end_matches('.')),
     }
 }
 

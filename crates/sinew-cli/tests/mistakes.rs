@@ -16,6 +16,8 @@ use std::thread;
 
 use serde_json::Value;
 use sinew::frame::Framing;
+use sinew::rpc::packet::{OPEN_CALL_ID, PacketType, Route, encode};
+use sinew::rpc::{Status, id};
 use support::{Cable, Serve, complaint, free_place, sinew, socket, start};
 
 /// A mistake, and what is to be said of it.
@@ -149,6 +151,8 @@ const MISTAKES: &[Mistake] = &[
     row("server that hangs up", With(hangs_up), 69, ["went away before the call was complete", "it may speak another protocol or framing"]),
     row("server that goes in the middle", With(goes_in_the_middle), 69, ["went away before the call was complete", "look at its log, then call again"]),
     row("error that says OK", With(error_that_says_ok), 2, ["ended with OK", "look at its log"]),
+    row("status that is none", With(status_that_is_none), 2, ["ended with status 99: pw_rpc has no such number", "change the request, or what it asks for"]),
+    row("status that is none, of a list", With(list_with_a_status_that_is_none), 2, ["could not be asked what it serves: status 99: pw_rpc has no such number", "look at the device and the line"]),
     row("nobody who answers a ping", Args(&["ping", "exec:sleep 60", "-c", "1", "--timeout", "50ms"]), 4, ["no answer from exec:sleep 60 within 50ms", "not one byte came back"]),
     row("bench of another channel", Args(&["bench", "{at}", "--for", "50ms", "--timeout", "50ms", "--channel", "7"]), 4, ["no answer from tcp:", "does not serve channel 7 (give --channel"]),
     row("log of another channel", Args(&["log", "{at}", "--for", "100ms", "--channel", "7"]), 4, ["no answer from tcp:", "does not serve channel 7 (give --channel"]),
@@ -414,6 +418,32 @@ fn error_that_says_ok(world: &World, more: &[&str]) -> Output {
     );
     let args = ["call", &at, CALL, "--timeout", "60s"];
     support::output(&mut world.tool(&args, more))
+}
+
+/// A peer that answers a call of this method with a status that pw_rpc does not have.
+fn answers_99(service: &str, method: &str) -> String {
+    let route = Route {
+        channel: 1,
+        service: id(service),
+        method: id(method),
+        call_id: OPEN_CALL_ID,
+    };
+    let (mut packet, status) = ([0; 64], Status::from_code(99));
+    let len = encode(&mut packet, PacketType::RESPONSE, &route, &[][..], status).unwrap();
+    let mut frame = vec![0; Framing::HDLC.max_encoded_len(len)];
+    let len = Framing::HDLC.encode(&packet[..len], &mut frame).unwrap();
+    frame.truncate(len);
+    peer(Vec::leak(frame)).0
+}
+
+fn status_that_is_none(world: &World, more: &[&str]) -> Output {
+    let at = answers_99("demo.Kinds", "Double");
+    support::output(&mut world.tool(&["call", &at, CALL], more))
+}
+
+fn list_with_a_status_that_is_none(world: &World, more: &[&str]) -> Output {
+    let at = answers_99("sinew.Reflection", "Describe");
+    support::output(&mut world.tool(&["list", &at], more))
 }
 
 fn line_without_an_end(world: &World, more: &[&str]) -> Output {

@@ -18,9 +18,9 @@ macro_rules! statuses {
                 match self.0 { $($code => Some(stringify!($name)),)* _ => None }
             }
 
-            /// The likely meaning in one line; empty above 16.
+            /// The likely meaning in one line, also of a number above 16.
             pub const fn meaning(self) -> &'static str {
-                match self.0 { $($code => $doc,)* _ => "" }
+                match self.0 { $($code => $doc,)* _ => UNKNOWN_CODE }
             }
         }
     };
@@ -45,6 +45,10 @@ statuses! {
     DATA_LOSS = 15, "Bytes were lost, or a message could not be decoded or exceeds a capacity of its reader.";
     UNAUTHENTICATED = 16, "The caller is not known.";
 }
+
+/// Above 16.
+const UNKNOWN_CODE: &str =
+    "pw_rpc has no such number: the service has its own, or its side is of a later version.";
 
 impl Status {
     /// The status with this number, whatever it is.
