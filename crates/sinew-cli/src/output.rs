@@ -119,18 +119,23 @@ fn harmless(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// A text of somebody else's, with nothing in it that a terminal would act upon, or that would change the order of what
-/// stands beside it.
+/// A text of somebody else's on one line, in which what a terminal would act upon, or what would hide or change the order
+/// of what stands beside it, is escaped as in Rust. Joiners stay: some languages write words with them.
 pub fn plain(text: &str) -> String {
     let acts = |letter: char| {
         let is_format = matches!(letter,
-            '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            '\u{ad}' | '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}');
         letter.is_control() || is_format
     };
-    text.chars()
-        .map(|letter| if acts(letter) { '?' } else { letter })
-        .collect()
+    let mut out = String::new();
+    for letter in text.chars() {
+        match acts(letter) {
+            true => out.extend(letter.escape_default()),
+            false => out.push(letter),
+        }
+    }
+    out
 }
 
 /// So many things, as people say it.
@@ -162,6 +167,21 @@ pub fn thousands(number: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_of_somebody_else_is_one_line_without_what_acts_or_hides() {
+        assert_eq!(
+            plain("a\u{1b}[2J\r\u{9b}0m\tb\n"),
+            r"a\u{1b}[2J\r\u{9b}0m\tb\n"
+        );
+        assert_eq!(
+            plain("\u{202e}evil\u{200b}\u{2066}\u{feff}"),
+            r"\u{202e}evil\u{200b}\u{2066}\u{feff}"
+        );
+        for text in ["demo/für alle", "می\u{200c}خواهم", "👩\u{200d}🔧", "\\"] {
+            assert_eq!(plain(text), text);
+        }
+    }
 
     #[test]
     fn what_steers_a_terminal_is_written_as_json_escapes_it() {

@@ -28,7 +28,7 @@ const LINK: Config = Config::new(&[
     Channel::new(40000, "camera, one way!", Pool::new(4, 65536))
         .pools(Pool::new(4, 65536), Pool::new(0, 0))
         .priority(200),
-    Channel::new(3, "evil \x1b[2J name", Pool::new(2, 1500)),
+    Channel::new(3, "evil \x1b[2J", Pool::new(2, 1500)),
 ]);
 
 const OFFSET: u64 = 0x2000;

@@ -10,7 +10,7 @@ use sinew_services::{Record, Severity};
 
 use super::reader::What;
 use super::texts::Texts;
-use crate::output;
+use crate::output::{self, plain};
 
 /// Which times stand before a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -129,11 +129,11 @@ impl Show {
         let severity = format!("{:5}", name(said.severity).to_uppercase());
         let module = match said.module.is_empty() {
             true => String::new(),
-            false => self.paint(DIM, &format!("{}: ", clean(&said.module))),
+            false => self.paint(DIM, &format!("{}: ", plain(&said.module))),
         };
         let text = match said.problem {
             Some(problem) => format!("<{problem}> {}", said.text),
-            None => clean(&said.text),
+            None => plain(said.text.trim_end()),
         };
         format!(
             "{}{}{} {module}{text}",
@@ -155,7 +155,7 @@ impl Show {
         format!(
             "{}{}",
             self.name(at),
-            self.paint(DIM, &format!("-- {}", clean(text)))
+            self.paint(DIM, &format!("-- {}", plain(text)))
         )
     }
 
@@ -218,22 +218,22 @@ fn records(count: u32) -> String {
 
 /// What a record says.
 fn said(record: &Record, texts: Option<&mut Texts>) -> Text {
-    let plain = |text: String, problem| Text {
+    let text_of = |text: String, problem| Text {
         severity: record.severity,
         module: record.module.to_string(),
         text,
         problem,
     };
     match (&record.said, texts) {
-        (Some(Said::Text(text)), _) => plain(text.to_string(), None),
-        (None, _) => plain(String::new(), None),
+        (Some(Said::Text(text)), _) => text_of(text.to_string(), None),
+        (None, _) => text_of(String::new(), None),
         (Some(Said::Deferred(frame)), Some(texts)) => match texts.text(frame) {
             Ok(text) => text,
-            Err(problem) => plain(output::hex(frame), Some(problem)),
+            Err(problem) => text_of(output::hex(frame), Some(problem)),
         },
         (Some(Said::Deferred(frame)), None) => {
             let problem = "the text is in the image: give --elf IMAGE";
-            plain(output::hex(frame), Some(problem.into()))
+            text_of(output::hex(frame), Some(problem.into()))
         }
     }
 }
@@ -258,18 +258,6 @@ fn name(severity: Severity) -> &'static str {
         Severity::Error => "error",
         _ => "-",
     }
-}
-
-/// A text on one line, which tells the terminal nothing: a device may say anything.
-fn clean(text: &str) -> String {
-    let mut out = String::new();
-    for char in text.trim_end().chars() {
-        match char.is_control() {
-            true => out.extend(char.escape_default()),
-            false => out.push(char),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use sinew::pubsub::codec::{Kind, Priority, Timestamp};
 use sinew::pubsub::session::Question;
 use sinew_io::pubsub::OwnedSample;
 
-use crate::output::{has_colour, hex};
+use crate::output::{has_colour, hex, plain};
 
 /// Bytes that are no text are shown up to this many.
 const MOST: usize = 64;
@@ -43,7 +43,7 @@ impl Asked {
             "" => String::new(),
             parameters => format!("?{parameters}"),
         };
-        without_control(&format!("{}{question}", self.key))
+        plain(&format!("{}{question}", self.key))
     }
 
     /// `key?parameters: payload` on one line, as far as the payload has one.
@@ -55,7 +55,7 @@ impl Asked {
         let mut details = Vec::new();
         if let Some((encoding, payload)) = &self.body {
             details.push(format!("{} bytes", payload.len()));
-            details.push(without_control(encoding));
+            details.push(plain(encoding));
         }
         if let Some(attachment) = &self.attachment {
             details.push(format!("attachment {}", words(attachment)));
@@ -91,7 +91,7 @@ fn coloured(key: &str) -> String {
 
 /// `key: payload` on one line, as far as the payload has one; with `verbose` all that came along.
 pub fn text(sample: &OwnedSample, verbose: bool) -> String {
-    let mut out = coloured(&without_control(&sample.key)) + ": ";
+    let mut out = coloured(&plain(&sample.key)) + ": ";
     match sample.kind {
         Kind::Put => out += &words(&sample.payload),
         Kind::Del => out += "(deleted)",
@@ -106,7 +106,7 @@ fn details(sample: &OwnedSample) -> Vec<String> {
     let mut all = Vec::new();
     if sample.kind == Kind::Put {
         all.push(format!("{} bytes", sample.payload.len()));
-        all.push(without_control(&sample.encoding));
+        all.push(plain(&sample.encoding));
     }
     if let Some(stamp) = &sample.timestamp {
         all.push(format!("{} by {}", time(stamp), stamp.id));
@@ -193,13 +193,6 @@ pub fn words(bytes: &[u8]) -> String {
     }
 }
 
-/// What comes from afar does not steer the terminal.
-fn without_control(text: &str) -> String {
-    text.chars()
-        .map(|it| if it.is_control() { '\u{fffd}' } else { it })
-        .collect()
-}
-
 fn time(stamp: &Timestamp) -> String {
     let nanos = ((stamp.time & 0xffff_ffff) * 1_000_000_000) >> 32;
     let since = Duration::new(stamp.time >> 32, nanos as u32);
@@ -254,7 +247,7 @@ mod tests {
     fn a_sample_has_all_that_came_along() {
         assert_eq!(
             text(&sample(b"on"), true),
-            "demo/a\u{fffd}[1m: on\n  2 bytes, text/plain, 1970-01-02T00:00:00.500000000Z by ab, \
+            "demo/a\\u{1b}[1m: on\n  2 bytes, text/plain, 1970-01-02T00:00:00.500000000Z by ab, \
              attachment 0x00ff, data, reliable"
         );
         assert_eq!(

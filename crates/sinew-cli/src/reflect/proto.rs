@@ -9,6 +9,8 @@ use prost_reflect::{
     MessageDescriptor, MethodDescriptor, OneofDescriptor, ServiceDescriptor, Syntax,
 };
 
+use crate::output::plain;
+
 /// What can be described.
 pub enum Element {
     Service(ServiceDescriptor),
@@ -193,9 +195,8 @@ impl Writer<'_> {
             .cloned()
             .collect();
         for line in found.iter().flat_map(|comment| comment.lines()) {
-            // What comes from afar does not steer the terminal.
-            let line = line.replace(|it: char| it.is_control() && it != '\t', "\u{fffd}");
-            self.line(format!("//{line}").trim_end());
+            let parts: Vec<String> = line.split('\t').map(plain).collect();
+            self.line(format!("//{}", parts.join("\t")).trim_end());
         }
     }
 
