@@ -2,7 +2,7 @@
 //! line must not cost a source file.
 
 use std::fs::{self, File, FileType, OpenOptions};
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -12,9 +12,34 @@ use sinew::rpc::Status;
 
 use crate::failure::Failure;
 
-/// Makes the file, which is this program's until it is dropped. One that is there is replaced where it is empty or begins
-/// with `magic`, as `what` does; a FIFO that somebody reads, and devices, are written to.
-pub fn create(path: &Path, magic: &[u8], what: &str) -> Result<File, Failure> {
+/// A kind of file.
+pub struct Kind {
+    /// With its article left out.
+    pub name: &'static str,
+    /// Whether a file, which is read from its beginning, is of this kind.
+    pub is: fn(&mut dyn Read) -> io::Result<bool>,
+}
+
+/// Whether it begins with this.
+pub fn begins(file: &mut dyn Read, magic: &[u8]) -> io::Result<bool> {
+    let mut begin = Vec::new();
+    file.take(magic.len() as u64).read_to_end(&mut begin)?;
+    Ok(begin == magic)
+}
+
+/// Makes the file with all that is in it, as [`create`] does.
+pub fn write(path: &Path, kind: &Kind, bytes: &[u8]) -> Result<(), Failure> {
+    create(path, kind)?.write_all(bytes).map_err(|error| {
+        Failure::usage(
+            format!("cannot write {}: {error}", path.display()),
+            "make room there, or give another path",
+        )
+    })
+}
+
+/// Makes the file, which is this program's until it is dropped. One that is there is replaced where it is empty or of
+/// the same kind; a FIFO that somebody reads, and devices, are written to.
+pub fn create(path: &Path, kind: &Kind) -> Result<File, Failure> {
     let shown = path.display();
     let there = fs::metadata(path).map(|there| there.file_type());
     if there.as_ref().is_ok_and(FileType::is_fifo) {
@@ -40,18 +65,19 @@ pub fn create(path: &Path, magic: &[u8], what: &str) -> Result<File, Failure> {
             "give another name, or end the other one",
         )
     })?;
-    let mut begin = Vec::new();
-    let read =
-        File::open(path).and_then(|file| file.take(magic.len() as u64).read_to_end(&mut begin));
-    read.map_err(|error| {
+    let same = File::open(path).and_then(|mut there| match there.metadata()?.len() {
+        0 => Ok(true),
+        _ => (kind.is)(&mut there),
+    });
+    let is_same = same.map_err(|error| {
         Failure::usage(
             format!("{shown} is there, and cannot be read: {error}"),
             "give another name, or remove it: what cannot be looked at is not replaced",
         )
     })?;
-    if !begin.is_empty() && begin != magic {
+    if !is_same {
         return Err(Failure::usage(
-            format!("{shown} is there, and is no {what}"),
+            format!("{shown} is there, and is no {}", kind.name),
             "give another name, or remove it: only a file of the same kind is replaced",
         ));
     }
@@ -102,6 +128,11 @@ fn cannot(path: &Path, error: &io::Error) -> Failure {
 mod tests {
     use super::*;
 
+    const OURS: Kind = Kind {
+        name: "file of ours",
+        is: |file| begins(file, b"MAGIC"),
+    };
+
     fn path(name: &str) -> std::path::PathBuf {
         std::env::temp_dir().join(format!("sinew-replace-{name}-{}", std::process::id()))
     }
@@ -110,14 +141,16 @@ mod tests {
     fn file_has_one_writer_and_is_replaced_by_the_next() {
         let path = path("twice");
         fs::write(&path, "MAGIC and what was there").unwrap();
-        let first = create(&path, b"MAGIC", "file of ours").unwrap();
-        let second = create(&path, b"MAGIC", "file of ours").unwrap_err();
+        let first = create(&path, &OURS).unwrap();
+        let second = create(&path, &OURS).unwrap_err();
         assert!(second.to_string().contains("another program writes"));
         drop(first);
-        create(&path, b"MAGIC", "file of ours").unwrap();
+        create(&path, &OURS).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().len(), 0);
+        fs::write(&path, "MAGI").unwrap();
+        create(&path, &OURS).unwrap_err();
         fs::write(&path, "of another kind").unwrap();
-        let other = create(&path, b"MAGIC", "file of ours").unwrap_err();
+        let other = create(&path, &OURS).unwrap_err();
         assert!(other.to_string().contains("is no file of ours"));
         assert_eq!(fs::read_to_string(&path).unwrap(), "of another kind");
         fs::remove_file(path).unwrap();
@@ -128,14 +161,14 @@ mod tests {
         let path = path("fifo");
         let made = std::process::Command::new("mkfifo").arg(&path).status();
         assert!(made.unwrap().success());
-        let nobody = create(&path, b"MAGIC", "file of ours").unwrap_err();
+        let nobody = create(&path, &OURS).unwrap_err();
         assert!(nobody.to_string().contains("nobody reads"));
         let reader = OpenOptions::new()
             .read(true)
             .custom_flags(OFlags::NONBLOCK.bits() as i32)
             .open(&path)
             .unwrap();
-        create(&path, b"MAGIC", "file of ours").unwrap();
+        create(&path, &OURS).unwrap();
         drop(reader);
         fs::remove_file(path).unwrap();
     }

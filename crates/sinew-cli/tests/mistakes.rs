@@ -128,6 +128,8 @@ const MISTAKES: &[Mistake] = &[
     row("missing import", Args(&["call", "{at}", CALL, "--proto", "import.proto"]), 64, ["import 'no.proto' not found", "-I DIR"]),
     row(".proto file without a service", Args(&["call", "{at}", "t.M/x", "--proto", "empty.proto"]), 64, ["have no service", "the file that contains the service"]),
     row("another .proto file than the server's", Args(&["call", "{at}", CALL, "{\"n\": 1}", "--proto", "differs.proto"]), 15, ["the answer is no demo.Out", "the one that the server was built from"]),
+    row("descriptors in place of another file", Args(&["describe", "{at}", "--descriptor-set", "text"]), 64, ["text is there, and is no FileDescriptorSet", "give another name, or remove it"]),
+    row("descriptors to where there is no room", Args(&["describe", "{at}", "--descriptor-set", "/dev/full"]), 64, ["cannot write /dev/full: No space left", "make room there"]),
     // Requests.
     row("JSON that ends early", Args(&["call", "{at}", CALL, "{\"n\": 1"]), 64, ["the request is no demo.Num: EOF", "Num is {\"n\": uint32}"]),
     row("misspelled field", Args(&["call", "{at}", "Cache/SetValue", "{\"valeu\": 1}"]), 64, ["unrecognized field name 'valeu'", "did you mean \"value\"?"]),

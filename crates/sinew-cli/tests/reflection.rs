@@ -94,3 +94,20 @@ fn server_that_says_nothing_of_itself_is_called_with_a_proto_file() {
         assert_eq!(output.status.code(), Some(5), "{args:?}");
     }
 }
+
+#[test]
+fn descriptors_take_the_place_of_earlier_ones_and_go_into_a_pipe() {
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("set.binpb");
+    std::fs::write(&path, "").unwrap();
+    let describe = |to: &str| run(&["describe", &serves(), "--descriptor-set", to]);
+    // The second is the same, and the third would be shorter than what is there.
+    for longer in [0, 0, 1] {
+        let mut set = std::fs::read(&path).unwrap();
+        set.extend_from_within(..set.len() * longer);
+        std::fs::write(&path, set).unwrap();
+        assert_eq!(answer(&describe(path.to_str().unwrap())), "");
+    }
+    let set = std::fs::read(&path).unwrap();
+    assert!(set.starts_with(b"\x0a") && set.windows(10).any(|part| part == b"demo.proto"));
+    assert_eq!(describe("/dev/stdout").stdout, set);
+}

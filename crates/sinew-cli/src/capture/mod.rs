@@ -20,7 +20,7 @@ use crate::connection::{takes_several, unreachable};
 use crate::failure::Failure;
 use crate::output::{self, thousands};
 use crate::relay::{summary, tell};
-use crate::replace;
+use crate::replace::{self, Kind, begins};
 use crate::serve::{cannot_serve, end_at_ctrl_c, say};
 
 mod file;
@@ -167,12 +167,17 @@ fn check(args: &Args, served: &Endpoint, to_stdout: bool) -> Result<(), Failure>
     Ok(())
 }
 
+const PCAPNG: Kind = Kind {
+    name: "file of pcapng",
+    is: |file| begins(file, file::MAGIC),
+};
+
 /// The file, in the place of an earlier capture.
 fn open(path: &Path, to_stdout: bool) -> Result<Box<dyn Write + Send>, Failure> {
     if to_stdout {
         return Ok(Box::new(io::stdout()));
     }
-    let file = replace::create(path, file::MAGIC, "file of pcapng")?;
+    let file = replace::create(path, &PCAPNG)?;
     Ok(Box::new(file))
 }
 

@@ -22,11 +22,15 @@ use sinew_io::pubsub::OwnedSample;
 
 use super::format::{self, CallEvent, DeviceRecord, Log, Side, Step};
 use crate::failure::Failure;
-use crate::replace;
+use crate::replace::{self, Kind, begins};
 use crate::schema::{self, Method};
 
 /// A chunk is written when it has so many bytes.
 const CHUNK: u64 = 1 << 20;
+const MCAP: Kind = Kind {
+    name: "MCAP file",
+    is: |file| begins(file, mcap::MAGIC),
+};
 /// What the file is written through: as it may be a FIFO, nothing goes back in it.
 type Out = NoSeek<BufWriter<File>>;
 
@@ -136,7 +140,7 @@ impl Recording {
     /// Makes the file, anew where an earlier recording is there, and lets everybody write.
     pub fn begin(&self, held: Held<'_>) -> Result<(), Failure> {
         let Held(mut inner) = held;
-        let file = replace::create(&self.path, mcap::MAGIC, "MCAP file")?;
+        let file = replace::create(&self.path, &MCAP)?;
         inner.attempt(|inner| {
             let (file, events) = begin(file, &inner.own)?;
             (inner.file, inner.events) = (Some(file), events);

@@ -1,16 +1,21 @@
 //! `sinew describe`: a service, a method or a message as .proto text.
 
-use std::path::{Path, PathBuf};
+use std::io::Read as _;
+use std::path::PathBuf;
 
 use clap_complete::engine::ArgValueCompleter;
+use prost::Message as _;
 use prost_reflect::DescriptorPool;
+use prost_reflect::prost_types::FileDescriptorSet;
 use serde_json::json;
 
+use super::MOST_BYTES;
 use super::proto::{self, Element};
 use crate::complete::values;
 use crate::endpoint::At;
 use crate::failure::Failure;
 use crate::output;
+use crate::replace::{self, Kind};
 use crate::schema::nearest;
 use crate::silence::Timeout;
 
@@ -42,7 +47,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let endpoint = args.at.endpoint()?;
     let (_, pool) = super::ask(&endpoint, args.silence.patience())?;
     if let Some(path) = &args.descriptor_set {
-        write(path, &pool)?;
+        replace::write(path, &SET, &pool.encode_to_vec())?;
     }
     match &args.name {
         Some(name) => show(find(&pool, name)?),
@@ -59,14 +64,16 @@ fn show(element: Element) -> Result<(), Failure> {
     }
 }
 
-fn write(path: &Path, pool: &DescriptorPool) -> Result<(), Failure> {
-    std::fs::write(path, pool.encode_to_vec()).map_err(|error| {
-        Failure::usage(
-            format!("cannot write {}: {error}", path.display()),
-            "check the path and its permissions",
-        )
-    })
-}
+/// What `--descriptor-set` writes. It has no magic: it is what reads as one, and names a file.
+const SET: Kind = Kind {
+    name: "FileDescriptorSet",
+    is: |file| {
+        let mut bytes = Vec::new();
+        file.take(MOST_BYTES.into()).read_to_end(&mut bytes)?;
+        let set = FileDescriptorSet::decode(bytes.as_slice());
+        Ok(set.is_ok_and(|set| set.file.iter().any(|file| file.name.is_some())))
+    },
+};
 
 /// The element of this name, or the one that has it inside.
 fn find(pool: &DescriptorPool, name: &str) -> Result<Element, Failure> {
