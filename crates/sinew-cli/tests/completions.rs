@@ -91,6 +91,9 @@ fn commands_options_and_kinds_of_endpoints_are_known_to_every_shell() {
             assert_eq!(values(&found), ["--timeout"], "{command}");
         }
     }
+    for found in three(&cache, "sinew record --e") {
+        assert_eq!(values(&found), ["--elf"]);
+    }
     for found in three(&cache, "sinew call s") {
         assert_eq!(values(&found), ["shm:", "serial:", "stdio:"]);
     }

@@ -4,8 +4,7 @@ mod support;
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
@@ -17,6 +16,7 @@ use sinew_services::log::{self, Clock, Logger, Records, Serve};
 use sinew_services::record::Said;
 use sinew_services::{RecordsRequest, Severity};
 use sinew_shm::StdLock;
+use support::image::deferred;
 use support::{answer, complaint, free_place, interrupt, sinew, socket, start};
 
 /// What takes longer on a loaded machine hangs.
@@ -431,18 +431,6 @@ fn what_serve_does_is_in_its_log() {
     drop(server);
 }
 
-/// The image whose log is frames of defmt; built where it is not yet.
-fn image() -> PathBuf {
-    let firmware = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../firmware"));
-    let make = Command::new("make")
-        .arg("-sC")
-        .arg(firmware)
-        .arg("deferred")
-        .status();
-    assert!(make.unwrap().success(), "the image does not build");
-    firmware.join("target/thumbv7m-none-eabi/release/deferred")
-}
-
 /// Frames as the image writes them: that of its start, and that of a value.
 fn frames(at: &str) -> [Vec<u8>; 2] {
     let mut client = sinew_io::connect(&at.parse().unwrap()).unwrap();
@@ -467,7 +455,7 @@ fn frames(at: &str) -> [Vec<u8>; 2] {
 
 #[test]
 fn texts_that_are_not_in_the_image_are_shown() {
-    let image = image();
+    let image = deferred();
     let at = format!("qemu:{}", image.display());
     let reading = Reading::start(&[&at, "--time", "none"]);
     assert_eq!(
@@ -502,7 +490,7 @@ fn loaded_of(elf: &[u8]) -> Vec<u8> {
 
 #[test]
 fn frames_that_are_none_are_said_and_the_next_is_shown() {
-    let image = image();
+    let image = deferred();
     let [started, value] = frames(&format!("qemu:{}", image.display()));
     let mut bad: Vec<Vec<u8>> = (0..value.len()).map(|len| value[..len].to_vec()).collect();
     bad.push([&value[..], &[0]].concat());

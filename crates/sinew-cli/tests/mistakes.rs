@@ -175,6 +175,7 @@ const MISTAKES: &[Mistake] = &[
     row("capture that nobody reads", Args(&["capture", "{at}", "-o", "fifo"]), 64, ["nobody reads fifo", "start its reader first"]),
     row("recording that nobody reads", Args(&["record", "{at}", "-o", "fifo"]), 64, ["nobody reads fifo", "start its reader first"]),
     row("recording of nothing", Args(&["record", "{at}", "-o", "x.mcap", "--no-log"]), 64, ["there is nothing to record", "--stream"]),
+    row("recording with the texts of another file", Args(&["record", "{at}", "-o", "x.mcap", "--elf", "text"]), 64, ["text has no texts of records", "give --elf the ELF file that the device runs"]),
     row("recording of a misspelled stream", Args(&["record", "{at}", "-o", "x.mcap", "--no-log", "--stream", "demo.Kinds/Coutn"]), 64, ["no method demo.Kinds/Coutn", "did you mean demo.Kinds/Count?"]),
     row("no recording", Args(&["replay", "none.mcap", "{at}"]), 64, ["cannot read none.mcap", "a file that `sinew record` has written"]),
     row("recording that is none", Args(&["replay", "text", "{at}"]), 64, ["text is no MCAP file", "give a file that `sinew record` has written"]),

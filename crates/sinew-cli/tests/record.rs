@@ -15,6 +15,9 @@ use sinew::rpc::{Status, id};
 use sinew_io::Endpoint;
 use sinew_io::apart;
 use sinew_io::endpoint::Use;
+use sinew_services::RecordsRequest;
+use sinew_services::record::Said;
+use support::image::deferred;
 use support::{Serve, Terminal, answer, call, complaint, interrupt, sinew, socket};
 
 /// Longer than anything takes that comes about at all.
@@ -1016,8 +1019,7 @@ fn log_of_a_server_is_recorded_beside_the_calls_of_others() {
 fn log_that_a_device_does_not_list_is_recorded_by_its_name() {
     let device = fake("Records", vec![vec![8, 3, 34, 1, b'a']], Some(Status::OK));
     let path = file("unlisted");
-    let proto = concat!(env!("CARGO_MANIFEST_DIR"), "/../../proto/demo/demo.proto");
-    let args = [&*device, "--proto", proto, "--stream", "sinew.Log/Records"];
+    let args = [&*device, "--proto", PROTO, "--stream", "sinew.Log/Records"];
     Record::start(&args, &path).report();
     let all = read_by_python(&[], &path);
     let log = all.iter().find(|(topic, ..)| topic == "log").unwrap();
@@ -1025,4 +1027,64 @@ fn log_that_a_device_does_not_list_is_recorded_by_its_name() {
         (&log.2["level"], &log.2["message"]),
         (&"INFO".into(), &"a".into())
     );
+}
+
+/// What the log in a recording says: level, module and text of each record.
+fn log_in(path: &Path) -> Vec<[String; 3]> {
+    let all = read_by_python(&[], path).into_iter();
+    let log = all.filter(|(topic, ..)| topic == "log");
+    let word = |record: &Value, key: &str| record[key].as_str().unwrap_or_default().to_owned();
+    log.map(|(_, _, record)| ["level", "name", "message"].map(|key| word(&record, key)))
+        .collect()
+}
+
+const PROTO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../proto/demo/demo.proto");
+const STARTED: [&str; 3] = ["INFO", "deferred::main", "started, with 256 bytes a packet"];
+
+#[test]
+fn log_of_an_image_is_recorded_with_the_texts_of_its_file() {
+    let at = format!("qemu:{}", deferred().display());
+    let path = file("emulated");
+    let args = [&*at, "--proto", PROTO, "--stream", "sinew.Log/Records"];
+    let record = Record::start(&args, &path);
+    record.has_written(STARTED[2]);
+    record.stop();
+    assert_eq!(log_in(&path)[0], STARTED);
+}
+
+#[test]
+fn log_of_a_device_is_recorded_with_the_texts_of_its_elf_file() {
+    let image = deferred();
+    let at = format!("qemu:{}", image.display()).parse().unwrap();
+    let mut client = sinew_io::connect(&at).unwrap();
+    client.set_timeout(SOON);
+    let mut records = sinew_services::log::Client(&client)
+        .records(&RecordsRequest::default())
+        .unwrap();
+    let Some(Said::Deferred(started)) = records.next().unwrap().unwrap().said else {
+        panic!("a text of the device");
+    };
+    // `deferred` of a record.
+    let said = |frame: &[u8]| [&[0x2a, frame.len() as u8], frame].concat();
+    let items = vec![said(&started), said(&[0xff; 3]), said(&started)];
+    let device = fake("Records", items, Some(Status::OK));
+    let args = [&*device, "--proto", PROTO, "--stream", "sinew.Log/Records"];
+    let path = file("deferred");
+    Record::start(
+        &[&args[..], &["--elf", image.to_str().unwrap()]].concat(),
+        &path,
+    )
+    .report();
+    let log = log_in(&path);
+    assert_eq!((&log[0], &log[2]), (&STARTED.map(String::from), &log[0]));
+    let [_, module, text] = &log[1];
+    assert_eq!(module, "");
+    assert!(
+        text.contains("of another build") && text.ends_with("> ffffff"),
+        "{text}"
+    );
+    // Without it, what there is, and where the rest is.
+    Record::start(&args, &path).report();
+    let text = &log_in(&path)[1][2];
+    assert_eq!(text, "<the text is in the image: give --elf IMAGE> ffffff");
 }

@@ -9,7 +9,6 @@
 //! Each device has a thread that reads; one writes what they read.
 
 use std::cell::Cell;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SendError, SyncSender, sync_channel};
@@ -30,7 +29,7 @@ mod show;
 pub mod texts;
 
 use show::{Filter, Show, Times};
-use texts::Texts;
+use texts::{Elf, Texts};
 
 /// Show what devices have to say, as it happens.
 ///
@@ -66,9 +65,8 @@ pub struct Args {
         hide_default_value = true
     )]
     grep: String,
-    /// The ELF file of the image, which has the texts of deferred records; of qemu:IMAGE it is the image
-    #[arg(long, value_name = "IMAGE")]
-    elf: Option<PathBuf>,
+    #[command(flatten)]
+    elf: Elf,
     /// The times of records: since the start of the device, by the clock of this machine (UTC), or both
     #[arg(short, long, default_value = "uptime")]
     time: Times,
@@ -140,7 +138,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let mut show = Show::new(&endpoints, args.time, output::is_json());
     let mut texts = Vec::new();
     for endpoint in &endpoints {
-        texts.push(args.texts(endpoint)?);
+        texts.push(args.elf.texts(endpoint)?);
     }
     let mut threads: Vec<JoinHandle<Option<Failure>>> = Vec::new();
     for (at, endpoint) in endpoints.iter().enumerate() {
@@ -240,17 +238,5 @@ impl Args {
             Failure::usage("the module's name is too long", "give its first 24 bytes")
         })?;
         Ok(wants)
-    }
-
-    /// What makes texts of this device's deferred records, where there is an image.
-    fn texts(&self, endpoint: &Endpoint) -> Result<Option<Texts>, Failure> {
-        match (&self.elf, &endpoint.address) {
-            (Some(image), _) => {
-                texts::check(image)?;
-                Ok(Some(Texts::new(image)))
-            }
-            (None, Address::Qemu(emulated)) => Ok(Some(Texts::new(&emulated.image))),
-            _ => Ok(None),
-        }
     }
 }

@@ -9,7 +9,7 @@ use sinew_services::record::Said;
 use sinew_services::{Record, Severity};
 
 use super::reader::What;
-use super::texts::Texts;
+use super::texts::{self, Text, Texts};
 use crate::output::{self, plain};
 
 /// Which times stand before a record.
@@ -36,15 +36,6 @@ pub struct Show {
     times: Times,
     as_json: bool,
     has_colour: bool,
-}
-
-/// What a record says, wherever its text was.
-pub struct Text {
-    pub severity: Severity,
-    pub module: String,
-    pub text: String,
-    /// Why there is no text: then `text` is its bytes.
-    pub problem: Option<String>,
 }
 
 impl Show {
@@ -224,17 +215,13 @@ fn said(record: &Record, texts: Option<&mut Texts>) -> Text {
         text,
         problem,
     };
-    match (&record.said, texts) {
-        (Some(Said::Text(text)), _) => text_of(text.to_string(), None),
-        (None, _) => text_of(String::new(), None),
-        (Some(Said::Deferred(frame)), Some(texts)) => match texts.text(frame) {
+    match &record.said {
+        Some(Said::Text(text)) => text_of(text.to_string(), None),
+        None => text_of(String::new(), None),
+        Some(Said::Deferred(frame)) => match texts::text(texts, frame) {
             Ok(text) => text,
             Err(problem) => text_of(output::hex(frame), Some(problem)),
         },
-        (Some(Said::Deferred(frame)), None) => {
-            let problem = "the text is in the image: give --elf IMAGE";
-            text_of(output::hex(frame), Some(problem.into()))
-        }
     }
 }
 

@@ -17,9 +17,9 @@ use std::time::Duration;
 use defmt_decoder::{DecodeError, Locations, Table};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
+use sinew_io::{Address, Endpoint};
 use sinew_services::Severity;
 
-use super::show::Text;
 use crate::failure::Failure;
 use crate::output;
 
@@ -29,6 +29,45 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const MEMORY: u64 = 1 << 30;
 /// Endings without a text between, after which the image is not tried again.
 const ATTEMPTS: u32 = 3;
+
+/// The option that says where texts are.
+#[derive(Debug, clap::Args)]
+pub struct Elf {
+    /// The ELF file of the image, which has the texts of deferred records; of qemu:IMAGE it is the image
+    #[arg(long, value_name = "IMAGE")]
+    elf: Option<PathBuf>,
+}
+
+impl Elf {
+    /// What makes texts of this device's deferred records, where there is an image.
+    pub fn texts(&self, endpoint: &Endpoint) -> Result<Option<Texts>, Failure> {
+        match (&self.elf, &endpoint.address) {
+            (Some(image), _) => {
+                check(image)?;
+                Ok(Some(Texts::new(image)))
+            }
+            (None, Address::Qemu(emulated)) => Ok(Some(Texts::new(&emulated.image))),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// What a record says, wherever its text was.
+pub struct Text {
+    pub severity: Severity,
+    pub module: String,
+    pub text: String,
+    /// Why there is no text: then `text` is its bytes.
+    pub problem: Option<String>,
+}
+
+/// The text of a frame, or why there is none.
+pub fn text(texts: Option<&mut Texts>, frame: &[u8]) -> Result<Text, String> {
+    match texts {
+        Some(texts) => texts.text(frame),
+        None => Err("the text is in the image: give --elf IMAGE".into()),
+    }
+}
 
 /// Makes texts of the frames of one image.
 pub struct Texts {
@@ -54,7 +93,7 @@ impl Drop for Maker {
 }
 
 /// An image that cannot be used is said before anything is read.
-pub fn check(image: &Path) -> Result<(), Failure> {
+fn check(image: &Path) -> Result<(), Failure> {
     let is_other = fs::metadata(image).is_ok_and(|there| !there.is_file());
     let loaded = match is_other {
         true => Err("it is no regular file".into()), // and might never end
@@ -70,7 +109,7 @@ pub fn check(image: &Path) -> Result<(), Failure> {
 
 impl Texts {
     /// Nothing is started before the first frame.
-    pub fn new(image: &Path) -> Texts {
+    fn new(image: &Path) -> Texts {
         Texts {
             image: image.into(),
             maker: None,
@@ -79,8 +118,7 @@ impl Texts {
         }
     }
 
-    /// The text of a frame, or why there is none.
-    pub fn text(&mut self, frame: &[u8]) -> Result<Text, String> {
+    fn text(&mut self, frame: &[u8]) -> Result<Text, String> {
         if let Some(why) = &self.broken {
             return Err(why.clone());
         }
@@ -162,7 +200,7 @@ fn read(line: &str) -> Result<Text, String> {
     })
 }
 
-/// Make texts of the frames of an image, for `sinew log`.
+/// Make texts of the frames of an image, for `sinew log` and `sinew record`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     image: PathBuf,

@@ -22,6 +22,8 @@ use sinew_io::pubsub::OwnedSample;
 
 use super::format::{self, CallEvent, DeviceRecord, Log, Side, Step};
 use crate::failure::Failure;
+use crate::log::texts::{self, Texts};
+use crate::output::hex;
 use crate::replace::{self, Kind, begins};
 use crate::schema::{self, Method};
 
@@ -81,6 +83,8 @@ struct Source {
     prefix: String,
     methods: HashMap<(u32, u32), Method>,
     pool: Option<DescriptorPool>,
+    /// Of deferred records.
+    texts: Option<Texts>,
 }
 
 /// Which channel a message belongs to.
@@ -155,7 +159,13 @@ impl Recording {
     }
 
     /// Records an endpoint, of which this is known; the number by which its packets are given.
-    pub fn add(&self, endpoint: &Endpoint, pool: Option<DescriptorPool>, is_one: bool) -> usize {
+    pub fn add(
+        &self,
+        endpoint: &Endpoint,
+        pool: Option<DescriptorPool>,
+        texts: Option<Texts>,
+        is_one: bool,
+    ) -> usize {
         let mut inner = self.inner();
         // What the endpoint says of its own log wins.
         let pools = [Some(&inner.own), pool.as_ref()];
@@ -170,6 +180,7 @@ impl Recording {
             endpoint: name,
             methods: methods.collect(),
             pool,
+            texts,
         };
         inner.sources.push(source);
         inner.sources.len() - 1
@@ -514,9 +525,20 @@ impl Inner {
 
     /// The same as a line of Foxglove's log.
     fn log(&mut self, source: usize, call: u32, record: &[u8], time: u64) -> McapResult<()> {
-        let Ok(record) = DeviceRecord::decode(record) else {
+        let Ok(mut record) = DeviceRecord::decode(record) else {
             return Ok(());
         };
+        if !record.deferred.is_empty() {
+            let texts = self.sources.get_mut(source);
+            let texts = texts.and_then(|source| source.texts.as_mut());
+            match texts::text(texts, &record.deferred) {
+                Ok(text) => {
+                    record.severity = text.severity.0;
+                    (record.module, record.text) = (text.module, text.text);
+                }
+                Err(why) => record.text = format!("<{why}> {}", hex(&record.deferred)),
+            }
+        }
         let channel = self.channel(Key::Log(source), |inner| {
             let (prefix, metadata) = inner.source(source);
             New {

@@ -87,7 +87,7 @@ pub struct DeviceRecord {
     pub module: String,
     #[prost(string, tag = "4")]
     pub text: String,
-    /// In place of the text: what the image's ELF file makes a text of.
+    /// In place of the text: a frame of `defmt`.
     #[prost(bytes = "vec", tag = "5")]
     pub deferred: Vec<u8>,
     /// Microseconds for which it has waited to be sent.
@@ -118,7 +118,7 @@ pub struct Timestamp {
 }
 
 impl Log {
-    /// A record of a device that came at this time, in nanoseconds since 1970.
+    /// A record of a device, which has its text, that came at this time, in nanoseconds since 1970.
     pub fn of(record: DeviceRecord, time: u64) -> Log {
         let time = time.saturating_sub(record.age.saturating_mul(1000));
         let level = match record.severity {
@@ -134,10 +134,7 @@ impl Log {
                 nanos: (time % 1_000_000_000) as i32,
             }),
             level,
-            message: match record.deferred.len() {
-                0 => record.text,
-                bytes => format!("({bytes} bytes of deferred text)"),
-            },
+            message: record.text,
             name: record.module,
         }
     }

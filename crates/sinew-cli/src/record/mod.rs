@@ -31,6 +31,7 @@ pub mod replay;
 
 use crate::connection::{takes_several, unreachable};
 use crate::failure::Failure;
+use crate::log::texts::Elf;
 use crate::output::{self, counted};
 use crate::progress::Progress;
 use crate::pubsub::key;
@@ -68,6 +69,8 @@ pub struct Args {
     /// Do not record the devices' logs: each has one reader
     #[arg(long)]
     no_log: bool,
+    #[command(flatten)]
+    elf: Elf,
     /// Which keys are recorded at endpoints with frame=zenoh [default: **]
     #[arg(long, value_name = "KEY", value_parser = key::parse)]
     key: Option<String>,
@@ -86,6 +89,7 @@ const EXAMPLES: &str = "Examples:
   sinew record serial:/dev/ttyUSB0 --at tcp:127.0.0.1:33000 -o calls.mcap
   sinew record tcp:10.0.0.2:33000 tcp:10.0.0.3:33000 -o logs.mcap
   sinew record tcp:10.0.0.2:33000 --stream 'demo.Kinds/Count={\"n\": 1000}' --for 10s -o count.mcap
+  sinew record serial:/dev/ttyUSB0 --elf target/thumbv7em-none-eabihf/release/image -o log.mcap
   sinew record 'tcp:127.0.0.1:7447?frame=zenoh' --key 'sensor/**' -o sensors.mcap";
 
 /// What is recorded of samples where nothing is said.
@@ -112,6 +116,8 @@ struct Part<'a> {
 
 pub fn run(args: Args) -> Result<(), Failure> {
     args.check()?;
+    let texts = args.endpoints.iter().map(|at| args.elf.texts(at));
+    let texts = texts.collect::<Result<Vec<_>, _>>()?;
     let pools = args.endpoints.iter().map(|endpoint| args.ask(endpoint));
     let pools = pools.collect::<Result<Vec<_>, _>>()?;
     let streams = args.endpoints.iter().zip(&pools);
@@ -123,8 +129,9 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let recording = Arc::new(Recording::new(&args.output)?);
     let is_one = args.endpoints.len() == 1;
     let mut parts = Vec::new();
-    for ((endpoint, pool), streams) in args.endpoints.iter().zip(pools).zip(streams) {
-        let source = recording.add(endpoint, pool, is_one);
+    let known = pools.into_iter().zip(texts).zip(streams);
+    for (endpoint, ((pool, texts), streams)) in args.endpoints.iter().zip(known) {
+        let source = recording.add(endpoint, pool, texts, is_one);
         let line = match streams.is_empty() {
             true => None,
             false => Some(Line(

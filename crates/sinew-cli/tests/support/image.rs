@@ -1,6 +1,6 @@
 //! The images of `firmware/`, which are built where they are not yet.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Once;
 use std::thread;
@@ -24,6 +24,18 @@ pub fn image(path: &str) -> String {
         assert!(make.unwrap().success(), "the images do not build");
     });
     format!("qemu:{}", firmware.join("target").join(path).display())
+}
+
+/// The image whose log is frames of `defmt`.
+pub fn deferred() -> PathBuf {
+    let firmware = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../firmware"));
+    let make = Command::new("make")
+        .arg("-sC")
+        .arg(firmware)
+        .arg("deferred")
+        .status();
+    assert!(make.unwrap().success(), "the image does not build");
+    firmware.join("target/thumbv7m-none-eabi/release/deferred")
 }
 
 /// One of those that serve calls on a Cortex-M3.

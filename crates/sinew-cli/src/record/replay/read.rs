@@ -341,7 +341,7 @@ mod tests {
         recording.begin(recording.hold()).unwrap();
         let pool = schema::load(&[], &[]).unwrap();
         let methods = schema::methods(&pool);
-        let source = recording.add(&"tcp:127.0.0.1:1".parse().unwrap(), Some(pool), true);
+        let source = recording.add(&"tcp:127.0.0.1:1".parse().unwrap(), Some(pool), None, true);
         for (at, &(packet_type, call_id, method, payload, status)) in packets.iter().enumerate() {
             let method = methods.iter().find(|known| known.name == method).unwrap();
             let route = Route::new(1, method.id, call_id);
