@@ -57,6 +57,8 @@ const MISTAKES: &[Mistake] = &[
     row("echo that is too large", Args(&["bench", "{at}", "--size", "5000"]), 64, ["an echo has room for 256 bytes", "give 0 to 256"]),
     row("packet size out of range", Args(&["call", "{at}", CALL, "--mtu", "10"]), 64, ["10 is not in 64..=4096", "sinew call --help"]),
     row("time that is none", Args(&["ping", "{at}", "-i", "soon"]), 64, ["expected number", "give e.g. 100ms, 5s or 2min"]),
+    row("time beyond a clock", Args(&["log", "{at}", "--for", "500000000000y"]), 64, ["it is above 100 years", "give e.g. 365d"]),
+    row("time of a recording that is none", Args(&["record", "{at}", "-o", "x.mcap", "--for", "ever"]), 64, ["expected number", "give e.g. 100ms, 5s or 2min"]),
     row("no time at all", Args(&["call", "{at}", CALL, "--timeout", "0s"]), 64, ["it must be above zero", "give e.g. 100ms or 5s"]),
     row("no time at all for a list", Args(&["list", "{at}", "--timeout", "0s"]), 64, ["it must be above zero", "give e.g. 100ms or 5s"]),
     row("unknown framing", Args(&["call", "{at}", CALL, "--frame", "slip"]), 64, ["invalid value 'slip'", "the framings are hdlc, len, cobs and zenoh"]),

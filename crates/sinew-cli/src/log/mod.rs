@@ -23,6 +23,7 @@ use crate::endpoint::Options;
 use crate::failure::Failure;
 use crate::interrupt::at_ctrl_c;
 use crate::output;
+use crate::span;
 
 mod reader;
 mod show;
@@ -74,7 +75,7 @@ pub struct Args {
     #[arg(long, conflicts_with = "duration")]
     once: bool,
     /// End after this time, for example 10s
-    #[arg(long = "for", value_name = "TIME", id = "duration", value_parser = humantime::parse_duration)]
+    #[arg(long = "for", value_name = "TIME", id = "duration", value_parser = span::any)]
     duration: Option<Duration>,
     /// Wait for devices that are not there yet
     #[arg(long)]

@@ -37,7 +37,7 @@ use crate::progress::Progress;
 use crate::pubsub::key;
 use crate::schema::{self, Place};
 use crate::serve::{cannot_serve, end_at_ctrl_c, say};
-use crate::{json, reflect, relay};
+use crate::{json, reflect, relay, span};
 use file::{Counts, Recording};
 use line::Line;
 use own::{Own, Stream};
@@ -81,7 +81,7 @@ pub struct Args {
     #[arg(short = 'I', long = "include", value_name = "DIR")]
     include: Vec<PathBuf>,
     /// End after this time
-    #[arg(long = "for", value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long = "for", value_name = "TIME", value_parser = span::any)]
     span: Option<Duration>,
 }
 

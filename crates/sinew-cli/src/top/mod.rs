@@ -25,6 +25,7 @@ use crate::failure::Failure;
 use crate::interrupt::at_ctrl_c;
 use crate::output;
 use crate::pubsub::{batches, key};
+use crate::span;
 
 mod figures;
 mod lines;
@@ -55,7 +56,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = every)]
     every: Duration,
     /// End after that time
-    #[arg(long = "for", value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long = "for", value_name = "TIME", value_parser = span::any)]
     lasting: Option<Duration>,
 }
 
