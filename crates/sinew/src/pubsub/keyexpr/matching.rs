@@ -25,248 +25,231 @@ pub(super) enum Relation {
     Includes,
 }
 
-/// A key expression. Each chunk ends with a slash: one is imagined behind the last.
-#[derive(Clone, Copy)]
-pub(super) struct Text<'k>(pub(super) &'k [u8]);
+const STAR: &[u8] = b"*";
+/// No other chunk has two stars in a row.
+const TWO: &[u8] = b"**";
 
-/// A chunk without its slash, or chunks with theirs.
-#[derive(Clone, Copy)]
-struct Span {
-    from: usize,
-    to: usize,
+/// Bytes that are looked at: a test bounds how many.
+#[inline]
+fn look(_bytes: usize) {
+    #[cfg(test)]
+    work::count(_bytes);
 }
 
-impl Text<'_> {
-    fn len(self) -> usize {
-        self.0.len().saturating_add(1)
-    }
+/// The first of these chunks, and those behind it. No chunk is empty, so nothing is no chunk.
+#[cfg_attr(target_os = "none", inline(never))]
+fn first(chunks: &[u8]) -> (&[u8], &[u8]) {
+    let slash = chunks.iter().position(|&byte| byte == b'/');
+    let (chunk, rest) = chunks
+        .split_at_checked(slash.unwrap_or(chunks.len()))
+        .unwrap_or_default();
+    look(chunk.len() + 1);
+    (chunk, rest.get(1..).unwrap_or_default())
+}
 
-    /// A slash beyond the end, so that every search for one ends.
-    fn at(self, index: usize) -> u8 {
-        #[cfg(test)]
-        work::count();
-        self.0.get(index).copied().unwrap_or(b'/')
-    }
+/// The last of these chunks, and those before it.
+#[cfg_attr(target_os = "none", inline(never))]
+fn last(chunks: &[u8]) -> (&[u8], &[u8]) {
+    let slash = chunks.iter().rposition(|&byte| byte == b'/');
+    let (rest, chunk) = chunks
+        .split_at_checked(slash.unwrap_or(0))
+        .unwrap_or_default();
+    look(chunk.len() + 1);
+    (chunk.strip_prefix(b"/").unwrap_or(chunk), rest)
+}
 
-    #[cfg_attr(target_os = "none", inline(never))]
-    fn chunk(self, from: usize) -> Span {
-        let mut to = from;
-        while self.at(to) != b'/' {
-            to += 1;
-        }
-        Span { from, to }
+/// The chunks before the next verbatim one, whether `**` is among them, and what begins with that one.
+#[cfg_attr(target_os = "none", inline(never))]
+fn segment(chunks: &[u8]) -> (&[u8], bool, &[u8]) {
+    let (mut rest, mut two) = (chunks, false);
+    while !matches!(rest, [] | [b'@', ..]) {
+        two |= behind_two(rest).is_some();
+        rest = first(rest).1;
     }
+    let before = chunks.len().saturating_sub(rest.len());
+    let before = chunks.get(..before).unwrap_or_default();
+    (before.strip_suffix(b"/").unwrap_or(before), two, rest)
+}
 
-    /// The last chunk of a span of chunks.
-    #[cfg_attr(target_os = "none", inline(never))]
-    fn last(self, span: Span) -> Span {
-        let to = span.to.saturating_sub(1);
-        let mut from = to;
-        while from > span.from && self.at(from - 1) != b'/' {
-            from -= 1;
-        }
-        Span { from, to }
-    }
-
-    /// The chunks before the next verbatim one, and whether `**` is among them.
-    fn segment(self, from: usize) -> (Span, bool) {
-        let (mut to, mut two) = (from, false);
-        while to < self.len() && self.at(to) != b'@' {
-            two |= self.is_two(to);
-            to = self.chunk(to).to + 1;
-        }
-        (Span { from, to }, two)
-    }
-
-    /// Whether a `**` begins here.
-    #[cfg_attr(target_os = "none", inline(never))]
-    fn is_two(self, from: usize) -> bool {
-        self.at(from) == b'*' && self.at(from + 1) == b'*'
-    }
-
-    fn is_star(self, chunk: Span) -> bool {
-        chunk.to - chunk.from == 1 && self.at(chunk.from) == b'*'
-    }
-
-    fn has_dollar(self, chunk: Span) -> bool {
-        (chunk.from..chunk.to).any(|at| self.at(at) == b'$')
-    }
-
-    /// Whether there are only stars from here to a `**`.
-    fn stars_before_two(self, mut at: usize) -> bool {
-        while self.at(at) == b'*' && self.at(at + 1) == b'/' {
-            at += 2;
-        }
-        self.is_two(at)
-    }
-
-    fn same(self, mine: Span, other: Text<'_>, theirs: Span) -> bool {
-        mine.to - mine.from == theirs.to - theirs.from
-            && (mine.from..mine.to)
-                .zip(theirs.from..theirs.to)
-                .all(|(i, j)| self.at(i) == other.at(j))
+/// What is behind a `**`, where one begins here.
+fn behind_two(chunks: &[u8]) -> Option<&[u8]> {
+    look(2);
+    match chunks {
+        [b'*', b'*', rest @ ..] => Some(rest.get(1..).unwrap_or_default()),
+        _ => None,
     }
 }
 
-pub(super) fn related(a: Text<'_>, b: Text<'_>, relation: Relation) -> bool {
-    let (mut i, mut j) = (0, 0);
+/// Whether there are only stars from here to a `**`.
+fn stars_before_two(mut chunks: &[u8]) -> bool {
+    while let [b'*', b'/', rest @ ..] = chunks {
+        look(2);
+        chunks = rest;
+    }
+    behind_two(chunks).is_some()
+}
+
+pub(super) fn related(mut a: &[u8], mut b: &[u8], relation: Relation) -> bool {
     loop {
-        let ((left, left_two), (right, right_two)) = (a.segment(i), b.segment(j));
+        let ((left, left_two, behind_a), (right, right_two, behind_b)) = (segment(a), segment(b));
         let agree = match (relation, left_two, right_two) {
-            (Relation::Intersects, true, true) => ends_meet(a, left, b, right),
-            (Relation::Intersects, false, true) => glob(b, right, a, left, relation),
-            _ => glob(a, left, b, right, relation),
+            (Relation::Intersects, true, true) => ends_meet(left, right),
+            (Relation::Intersects, false, true) => glob(right, left, relation),
+            _ => glob(left, right, relation),
         };
         if !agree {
             return false;
         }
-        if left.to >= a.len() || right.to >= b.len() {
-            return left.to >= a.len() && right.to >= b.len();
+        if behind_a.is_empty() || behind_b.is_empty() {
+            return behind_a.is_empty() && behind_b.is_empty();
         }
-        let (left, right) = (a.chunk(left.to), b.chunk(right.to));
-        if !a.same(left, b, right) {
+        let ((left, behind_a), (right, behind_b)) = (first(behind_a), first(behind_b));
+        if left != right {
             return false;
         }
-        (i, j) = (left.to + 1, right.to + 1);
+        (a, b) = (behind_a, behind_b);
     }
 }
 
-/// Whether the pattern `p` matches the text `t`, chunk by chunk.
-fn glob(p: Text<'_>, pattern: Span, t: Text<'_>, text: Span, relation: Relation) -> bool {
-    let (mut i, mut j) = (pattern.from, text.from);
-    // Behind the last `**`, and where the text was when what follows was last tried.
+/// Whether the pattern matches the text, chunk by chunk.
+fn glob(mut pattern: &[u8], mut text: &[u8], relation: Relation) -> bool {
+    // What is behind the last `**`, and the text where that was last tried.
     let mut again = None;
     loop {
-        if i >= pattern.to {
-            if j >= text.to {
+        if pattern.is_empty() {
+            if text.is_empty() {
                 return true;
             }
-        } else if p.is_two(i) {
-            i += 3;
-            if i >= pattern.to {
+        } else if let Some(behind) = behind_two(pattern) {
+            if behind.is_empty() {
                 return true;
             }
-            again = Some((i, j));
+            pattern = behind;
+            again = Some((pattern, text));
             continue;
-        } else if j >= text.to {
+        } else if text.is_empty() {
             return false; // and later on there is less of it
-        } else if t.is_two(j) {
-            if p.stars_before_two(i) {
-                j += 3;
+        } else if let Some(behind) = behind_two(text) {
+            if stars_before_two(pattern) {
+                text = behind;
                 continue;
             }
         } else {
-            let (mine, theirs) = (p.chunk(i), t.chunk(j));
-            if chunks(p, mine, t, theirs, relation) {
-                (i, j) = (mine.to + 1, theirs.to + 1);
+            let ((mine, others), (theirs, behind)) = (first(pattern), first(text));
+            if chunks(mine, theirs, relation) {
+                (pattern, text) = (others, behind);
                 continue;
             }
         }
         let Some((behind, tried)) = again else {
             return false;
         };
-        if tried >= text.to {
+        if tried.is_empty() {
             return false;
         }
-        (i, j) = (behind, t.chunk(tried).to + 1);
-        again = Some((i, j));
+        (pattern, text) = (behind, first(tried).1);
+        again = Some((pattern, text));
     }
 }
 
 /// Whether two patterns with a `**` each agree before the first and behind the last.
-fn ends_meet(a: Text<'_>, mut left: Span, b: Text<'_>, mut right: Span) -> bool {
-    let (mut i, mut j) = (left.from, right.from);
-    while i < left.to && j < right.to && !a.is_two(i) && !b.is_two(j) {
-        let (mine, theirs) = (a.chunk(i), b.chunk(j));
-        if !chunks(a, mine, b, theirs, Relation::Intersects) {
-            return false;
-        }
-        (i, j) = (mine.to + 1, theirs.to + 1);
-    }
-    while left.to > left.from && right.to > right.from {
-        let (mine, theirs) = (a.last(left), b.last(right));
-        if a.is_two(mine.from) || b.is_two(theirs.from) {
+fn ends_meet(left: &[u8], right: &[u8]) -> bool {
+    ends_agree(left, right, first) && ends_agree(left, right, last)
+}
+
+/// Takes a chunk off one end: that chunk, and the others.
+type Next = fn(&[u8]) -> (&[u8], &[u8]);
+
+/// Whether they agree up to the `**` that comes first, from the end at which `next` takes a chunk off.
+#[cfg_attr(target_os = "none", inline(never))]
+fn ends_agree(mut left: &[u8], mut right: &[u8], next: Next) -> bool {
+    while !left.is_empty() && !right.is_empty() {
+        let ((mine, others), (theirs, behind)) = (next(left), next(right));
+        if mine == TWO || theirs == TWO {
             break;
         }
-        if !chunks(a, mine, b, theirs, Relation::Intersects) {
+        if !chunks(mine, theirs, Relation::Intersects) {
             return false;
         }
-        (left.to, right.to) = (mine.from, theirs.from);
+        (left, right) = (others, behind);
     }
     true
 }
 
 /// Two chunks, neither `**` nor verbatim.
-fn chunks(a: Text<'_>, mine: Span, b: Text<'_>, theirs: Span, relation: Relation) -> bool {
-    if a.is_star(mine) {
+fn chunks(mine: &[u8], theirs: &[u8], relation: Relation) -> bool {
+    if mine == STAR {
         return true;
     }
     if relation == Relation::Includes {
-        return glob_bytes(a, mine, b, theirs);
+        return glob_bytes(mine, theirs);
     }
-    if b.is_star(theirs) {
+    if theirs == STAR {
         return true;
     }
-    match (a.has_dollar(mine), b.has_dollar(theirs)) {
-        (true, true) => byte_ends_meet(a, mine, b, theirs),
-        (false, true) => glob_bytes(b, theirs, a, mine),
-        _ => glob_bytes(a, mine, b, theirs),
+    match (has_dollar(mine), has_dollar(theirs)) {
+        (true, true) => byte_ends_meet(mine, theirs),
+        (false, true) => glob_bytes(theirs, mine),
+        _ => glob_bytes(mine, theirs),
     }
+}
+
+#[expect(clippy::manual_contains, reason = "the library's search is 180 B")]
+fn has_dollar(chunk: &[u8]) -> bool {
+    look(chunk.len());
+    chunk.iter().any(|&byte| byte == b'$')
 }
 
 /// [`glob`], with bytes and `$*`. A `$*` of the text are two bytes that no byte of a pattern
 /// equals, so it needs no care.
 #[cfg_attr(target_os = "none", inline(never))]
-fn glob_bytes(p: Text<'_>, pattern: Span, t: Text<'_>, text: Span) -> bool {
-    let (mut i, mut j) = (pattern.from, text.from);
+fn glob_bytes(mut pattern: &[u8], mut text: &[u8]) -> bool {
     let mut again = None;
     loop {
-        if i >= pattern.to {
-            if j >= text.to {
-                return true;
+        look(2);
+        match (pattern, text) {
+            ([], []) | ([b'$', _], _) => return true,
+            ([b'$', _, behind @ ..], _) => {
+                pattern = behind;
+                again = Some((pattern, text));
+                continue;
             }
-        } else if p.at(i) == b'$' {
-            i += 2;
-            if i >= pattern.to {
-                return true;
+            ([_, ..], []) => return false,
+            ([mine, others @ ..], [theirs, behind @ ..]) if mine == theirs => {
+                (pattern, text) = (others, behind);
+                continue;
             }
-            again = Some((i, j));
-            continue;
-        } else if j >= text.to {
-            return false;
-        } else if p.at(i) == t.at(j) {
-            (i, j) = (i + 1, j + 1);
-            continue;
+            _ => {}
         }
-        let Some((behind, tried)) = again else {
+        let Some((behind, [_, tried @ ..])) = again else {
             return false;
         };
-        if tried >= text.to {
-            return false;
-        }
-        (i, j) = (behind, tried + 1);
-        again = Some((i, j));
+        (pattern, text) = (behind, tried);
+        again = Some((pattern, text));
     }
 }
 
 /// [`ends_meet`], with bytes and `$*`.
-fn byte_ends_meet(a: Text<'_>, mut left: Span, b: Text<'_>, mut right: Span) -> bool {
-    let (mut i, mut j) = (left.from, right.from);
-    while i < left.to && j < right.to && a.at(i) != b'$' && b.at(j) != b'$' {
-        if a.at(i) != b.at(j) {
-            return false;
-        }
-        (i, j) = (i + 1, j + 1);
-    }
-    while left.to > left.from && right.to > right.from {
-        let (mine, theirs) = (a.at(left.to - 1), b.at(right.to - 1));
-        if mine == b'*' || theirs == b'*' {
-            break;
-        }
+fn byte_ends_meet(mut left: &[u8], mut right: &[u8]) -> bool {
+    while let ([mine, behind_a @ ..], [theirs, behind_b @ ..]) = (left, right)
+        && *mine != b'$'
+        && *theirs != b'$'
+    {
+        look(2);
         if mine != theirs {
             return false;
         }
-        (left.to, right.to) = (left.to - 1, right.to - 1);
+        (left, right) = (behind_a, behind_b);
+    }
+    while let ([before_a @ .., mine], [before_b @ .., theirs]) = (left, right)
+        && *mine != b'*'
+        && *theirs != b'*'
+    {
+        look(2);
+        if mine != theirs {
+            return false;
+        }
+        (left, right) = (before_a, before_b);
     }
     true
 }

@@ -40,7 +40,7 @@ mod matching;
 use core::fmt;
 use core::ops::Deref;
 
-use matching::{Relation, Text};
+use matching::Relation;
 
 /// Why a string is no key expression.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -114,6 +114,7 @@ impl<'k> KeyExpr<'k> {
     }
 
     /// Whether there is a wildcard in it. Without one it is a key, which samples can have.
+    #[cfg_attr(target_os = "none", inline(never))]
     pub fn is_wild(self) -> bool {
         self.0.bytes().any(|byte| byte == b'*')
     }
@@ -135,7 +136,7 @@ impl<'k> KeyExpr<'k> {
         if !self.is_wild() && (relation == Relation::Includes || !other.is_wild()) {
             return false;
         }
-        matching::related(Text(self.0.as_bytes()), Text(other.0.as_bytes()), relation)
+        matching::related(self.0.as_bytes(), other.0.as_bytes(), relation)
     }
 
     /// The chunks before the first wildcard, and the rest with its slash: what is worth

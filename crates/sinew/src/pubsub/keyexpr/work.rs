@@ -10,8 +10,8 @@ std::thread_local! {
     static LOOKS: Cell<u64> = const { Cell::new(0) };
 }
 
-pub(super) fn count() {
-    LOOKS.set(LOOKS.get() + 1);
+pub(super) fn count(bytes: usize) {
+    LOOKS.set(LOOKS.get() + bytes as u64);
 }
 
 /// What both questions look at, whatever the answers; and that there are answers.
