@@ -36,6 +36,7 @@ impl Instant {
     }
 
     /// [`Instant::after`] for a span that has been converted by [`micros`].
+    #[cfg_attr(target_os = "none", inline(never))]
     pub(crate) const fn after_micros(self, span: u64) -> Instant {
         Instant(self.0.saturating_add(span))
     }

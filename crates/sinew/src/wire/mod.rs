@@ -120,3 +120,12 @@ pub(crate) fn copy(to: &mut [u8], from: &[u8]) {
         *to = *from;
     }
 }
+
+/// These bytes as text, where they are UTF-8.
+#[cfg_attr(target_os = "none", inline(never))]
+pub(crate) fn text(bytes: &[u8]) -> Option<&str> {
+    match bytes.utf8_chunks().next() {
+        None => Some(""),
+        Some(chunk) => chunk.invalid().is_empty().then_some(chunk.valid()),
+    }
+}

@@ -119,7 +119,7 @@ fn a_writer_remembers_what_did_not_fit() {
     assert_eq!(place, [1, 2, 3, 0]);
     let mut w = Writer::new(&mut place);
     w.room(2).unwrap().copy_from_slice(&[7, 8]);
-    w.array([9]);
+    w.byte(9);
     w.bytes(&[]);
     assert_eq!(w.finish(), Some(3));
     assert_eq!(place, [7, 8, 9, 0]);

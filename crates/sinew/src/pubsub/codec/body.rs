@@ -132,8 +132,9 @@ impl<'p> Body<'p> {
             )
     }
 
+    /// As [`Body::encode_head`], without its short way.
     #[inline(never)]
-    fn encode_options(&self, w: &mut Writer<'_>, len: usize) {
+    pub(super) fn encode_options(&self, w: &mut Writer<'_>, len: usize) {
         let put = self.kind == Kind::Put;
         let has_encoding = put && !self.encoding.is_default();
         let mut head = w.head(

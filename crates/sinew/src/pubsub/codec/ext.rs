@@ -22,6 +22,7 @@ impl Ext<'_> {
     pub const MANDATORY: u8 = 0x10;
 
     /// What to do with an extension that is not known here: nothing, unless it must be understood.
+    #[cfg_attr(target_os = "none", inline(never))]
     pub fn unknown(&self, r: &mut Reader<'_>) {
         if self.id & Ext::MANDATORY != 0 {
             r.fail(CodecError::Mandatory);

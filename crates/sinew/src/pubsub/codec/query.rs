@@ -233,7 +233,7 @@ impl<'p> Reply<'p> {
             } => {
                 w.byte(REPLY | consolidation.flag());
                 consolidation.encode(w);
-                body.encode_head(w, len);
+                body.encode_options(w, len);
             }
             Reply::Error {
                 encoding, source, ..

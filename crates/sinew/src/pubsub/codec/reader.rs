@@ -70,6 +70,7 @@ impl<'p> Reader<'p> {
     }
 
     /// What is wrong with a part is wrong with the whole.
+    #[cfg_attr(target_os = "none", inline(never))]
     pub(super) fn fail_as(&mut self, part: &Reader<'_>) {
         if let Some(error) = part.error {
             self.fail(error);
@@ -123,11 +124,11 @@ impl<'p> Reader<'p> {
     /// A number of up to 32 bits; above it is [`CodecError::OutOfRange`].
     #[inline(never)] // called everywhere
     pub fn vle32(&mut self) -> u32 {
-        let (value, over) = self.long();
-        if over {
+        let value = self.vle();
+        if value >> 32 != 0 {
             self.fail(CodecError::OutOfRange);
         }
-        value
+        value as u32
     }
 
     /// A number of up to 16 bits; above it is [`CodecError::OutOfRange`].
@@ -141,25 +142,37 @@ impl<'p> Reader<'p> {
     }
 
     /// A number of any size; above 32 bits it counts as [`u32::MAX`].
+    #[cfg_attr(target_os = "none", inline(never))]
     pub fn vle_capped(&mut self) -> u32 {
-        match self.long() {
-            (value, false) => value,
-            (_, true) => u32::MAX,
-        }
+        u32::try_from(self.vle()).unwrap_or(u32::MAX)
     }
 
     /// A number of up to 64 bits: time stamps.
+    #[cfg_attr(target_os = "none", inline(never))]
     pub fn vle(&mut self) -> u64 {
+        let (low, more) = self.groups();
+        if !more {
+            return low.into();
+        }
+        let (middle, more) = self.groups();
+        // The ninth byte is the last, and has eight bits of the number.
+        let high = if more { self.one() } else { 0 };
+        u64::from(low) | u64::from(middle) << 28 | u64::from(high) << 56
+    }
+
+    /// Up to four groups of seven bits of a number, and whether there are more: what small cores have
+    /// room for in a register.
+    #[cfg_attr(target_os = "none", inline(never))]
+    fn groups(&mut self) -> (u32, bool) {
         let mut value = 0;
-        for group in 0..8u32 {
+        for group in 0..4u32 {
             let byte = self.one();
-            value |= u64::from(byte & 0x7f) << (7 * group);
+            value |= u32::from(byte & 0x7f) << (7 * group);
             if byte < 0x80 {
-                return value;
+                return (value, false);
             }
         }
-        // The ninth byte is the last, and has eight bits of the number.
-        value | u64::from(self.one()) << 56
+        (value, true)
     }
 
     /// Bytes with their length before them.
@@ -180,7 +193,7 @@ impl<'p> Reader<'p> {
     /// These bytes as text.
     #[inline(never)] // the check is large
     pub(super) fn text(&mut self, bytes: &'p [u8]) -> &'p str {
-        core::str::from_utf8(bytes).unwrap_or_else(|_| {
+        crate::wire::text(bytes).unwrap_or_else(|| {
             self.fail(CodecError::NotUtf8);
             ""
         })
@@ -195,33 +208,5 @@ impl<'p> Reader<'p> {
         let (payload, rest) = rest.split_at_checked(usize::from(*len))?;
         self.rest = rest;
         Some((*scope, payload))
-    }
-
-    /// A number of any length: its low 32 bits, and whether there are more.
-    // One copy for all fields, without 64-bit arithmetic: only time stamps need that.
-    #[inline(never)]
-    fn long(&mut self) -> (u32, bool) {
-        let (mut value, mut over) = (0, false);
-        for group in 0..9u32 {
-            let byte = self.one();
-            // The ninth byte is the last, and has eight bits of the number.
-            let (bits, last) = match group {
-                8 => (byte, true),
-                _ => (byte & 0x7f, byte < 0x80),
-            };
-            let bits = u32::from(bits);
-            if group < 5 {
-                value |= bits << (7 * group);
-            }
-            over |= if group < 4 {
-                false
-            } else {
-                bits > if group == 4 { 0xf } else { 0 }
-            };
-            if last {
-                break;
-            }
-        }
-        (value, over)
     }
 }

@@ -230,9 +230,9 @@ impl SourceInfo {
             zid: self.zid,
             id: self.entity,
         };
-        head.part(w, 0x1, |w| {
-            entity.encode(w);
-            w.vle32(self.sn);
-        });
+        let part = head.part(w, 0x1);
+        entity.encode(w);
+        w.vle32(self.sn);
+        part.end(w);
     }
 }

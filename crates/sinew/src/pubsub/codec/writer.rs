@@ -61,16 +61,23 @@ impl<'p> Writer<'p> {
     /// One byte.
     #[inline(never)] // called everywhere; what is fast writes arrays
     pub fn byte(&mut self, byte: u8) {
-        self.array([byte]);
+        match self.room(1) {
+            Some([room]) => *room = byte,
+            _ => self.beyond(&[byte]),
+        }
     }
 
-    /// These bytes, with one check for all.
+    /// These bytes, with one check for all; `false` where not all of them fit, and none was written.
     #[inline]
-    pub fn array<const N: usize>(&mut self, bytes: [u8; N]) {
-        match self.room(N).and_then(|room| room.first_chunk_mut()) {
-            Some(room) => *room = bytes,
-            None => self.beyond(&bytes),
+    pub(super) fn array<const N: usize>(&mut self, bytes: [u8; N]) -> bool {
+        let at = self.at.checked_sub(self.skip);
+        let room = at.and_then(|at| self.place.get_mut(at..)?.first_chunk_mut());
+        if let Some(room) = room {
+            *room = bytes;
+            self.at = self.at.saturating_add(N);
+            return true;
         }
+        false
     }
 
     /// These bytes, as they are.
@@ -92,7 +99,9 @@ impl<'p> Writer<'p> {
 
     /// Two bytes, little-endian.
     pub fn two(&mut self, value: u16) {
-        self.array(value.to_le_bytes());
+        let [low, high] = value.to_le_bytes();
+        self.byte(low);
+        self.byte(high);
     }
 
     /// A number of up to 32 bits, in one to five bytes.
@@ -185,20 +194,31 @@ impl Head {
         writer.vle32(value);
     }
 
-    /// An extension whose value is what `write` writes: less than 128 bytes.
-    pub fn part(&mut self, writer: &mut Writer<'_>, id: u8, write: impl FnOnce(&mut Writer<'_>)) {
+    /// An extension whose value is what is written up to [`Part::end`]: less than 128 bytes.
+    pub fn part(&mut self, writer: &mut Writer<'_>, id: u8) -> Part {
         self.unit(writer, id | Ext::BYTES);
-        let at = writer.total();
         writer.byte(0);
-        write(writer);
-        let len = writer.total().saturating_sub(at).saturating_sub(1);
-        writer.or(at, len as u8);
+        Part(writer.total())
     }
 
     /// An extension whose value is `len` bytes, which the caller writes next.
+    #[cfg_attr(target_os = "none", inline(never))]
     pub fn bytes(&mut self, writer: &mut Writer<'_>, id: u8, len: usize) {
         self.unit(writer, id | Ext::BYTES);
         writer.vle_len(len);
+    }
+}
+
+/// Where the value of an extension begins; its length is the byte before.
+#[must_use]
+pub struct Part(usize);
+
+impl Part {
+    /// The value ends here.
+    #[cfg_attr(target_os = "none", inline(never))]
+    pub fn end(self, writer: &mut Writer<'_>) {
+        let len = writer.total().saturating_sub(self.0);
+        writer.or(self.0.saturating_sub(1), len as u8);
     }
 }
 

@@ -10,7 +10,7 @@ use crate::time::Instant;
 
 use super::agreed::Channel;
 use super::event::{Event, Step};
-use super::out::{How, Refused};
+use super::out::{How, Out, Refused};
 use super::own::{self, Owes, Sort};
 use super::publish::{DeclareError, PutError};
 use super::receive::Cx;
@@ -192,8 +192,7 @@ impl<T: Tables> Session<T> {
             return Ok(());
         }
         let (id, qos) = (open.id, open.qos);
-        let end = ResponseFinal { id, qos };
-        self.out.send(tx, now, how, &mut |w| end.encode(w))?;
+        end(&mut self.out, tx, how, ResponseFinal { id, qos }, now)?;
         *slot = None;
         Ok(())
     }
@@ -221,14 +220,25 @@ impl<T: Tables> Session<T> {
                 continue;
             }
             let (id, qos) = (open.id, open.qos);
-            let end = ResponseFinal { id, qos };
-            self.out
-                .send(tx, now, How::CONTROL, &mut |w| end.encode(w))?;
+            let last = ResponseFinal { id, qos };
+            end(&mut self.out, tx, How::CONTROL, last, now)?;
             *slot = None;
         }
         self.expires = next;
         Ok(())
     }
+}
+
+/// Says that no more answers come.
+#[inline(never)]
+fn end<T: Tables, X: Tx + ?Sized>(
+    out: &mut Out<T>,
+    tx: &mut X,
+    how: How,
+    last: ResponseFinal,
+    now: Instant,
+) -> Result<(), Refused> {
+    out.send(tx, now, how, &mut |w| last.encode(w))
 }
 
 impl<'s, T: Tables> Cx<'s, T> {
@@ -312,10 +322,8 @@ impl<'s, T: Tables> Cx<'s, T> {
             return self.place.next();
         }
         // Nobody here answers it, or there is no room for it: its asker shall not wait.
-        let end = ResponseFinal { id, qos };
-        let (how, now) = (How::CONTROL, self.now);
-        let sent = self.out.send(tx, now, how, &mut |w| end.encode(w));
-        if sent.is_err() {
+        let (last, now) = (ResponseFinal { id, qos }, self.now);
+        if end(self.out, tx, How::CONTROL, last, now).is_err() {
             // It is said later, where there is room to remember it: two sides that wait for a place to
             // say it, and read nothing meanwhile, would wait for each other.
             let free = requests.iter_mut().find(|slot| slot.is_none());

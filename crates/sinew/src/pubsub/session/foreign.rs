@@ -45,7 +45,7 @@ fn join<'k>(to: &'k mut [u8], first: &str, second: &str, stats: &mut Stats) -> O
     };
     copy(front, first.as_bytes());
     copy(back, second.as_bytes());
-    core::str::from_utf8(to.get(..len)?).ok()
+    crate::wire::text(to.get(..len)?)
 }
 
 /// The index of an entry.

@@ -52,6 +52,14 @@ struct Cut {
     given_up: bool,
 }
 
+impl Cut {
+    /// Whether it is this message.
+    #[inline(never)]
+    fn is_of(&self, message: &mut dyn FnMut(&mut Writer<'_>)) -> bool {
+        known(message) == (self.total, self.head)
+    }
+}
+
 /// By so many bytes a message is known again: its kind, its key, its id.
 const KNOWN: usize = 24;
 
@@ -191,10 +199,7 @@ impl<T: Tables> Out<T> {
     ) -> Result<(), Refused> {
         if self.at != 0 && self.channel == how.channel {
             // The common case: there is a frame of this channel, and room behind it.
-            let place = tx.place(self.agreed.limit)?;
-            let place = place
-                .get_mut(..self.agreed.limit)
-                .ok_or(Refused::TooLarge)?;
+            let place = self.place(tx)?;
             let mut writer = Writer::behind(place, self.at);
             message.write(&mut writer);
             if let Some(len) = writer.finish() {
@@ -221,7 +226,7 @@ impl<T: Tables> Out<T> {
         if let Some(cut) = self.cut.filter(|cut| cut.channel == how.channel)
             && T::ASSEMBLES
         {
-            if known(message) == (cut.total, cut.head) && !how.whole {
+            if cut.is_of(message) && !how.whole {
                 return self.fragments(tx, now, cut, message);
             }
             // What follows must not come between two fragments of the same channel.
@@ -248,17 +253,8 @@ impl<T: Tables> Out<T> {
         message: &mut dyn FnMut(&mut Writer<'_>),
     ) -> Result<(), Refused> {
         self.commit(tx, now)?;
-        let place = tx.place(self.agreed.limit)?;
-        let place = place
-            .get_mut(..self.agreed.limit)
-            .ok_or(Refused::TooLarge)?;
-        let mut writer = Writer::new(place);
-        transport::Frame {
-            reliable: how.channel == Channel::Reliable,
-            sn: self.next(how.channel),
-            priority: Priority::Data,
-        }
-        .encode(&mut writer);
+        let mut writer = Writer::new(self.place(tx)?);
+        self.frame(how.channel, &mut writer);
         let head = writer.total();
         message(&mut writer);
         let total = writer.total().saturating_sub(head);
@@ -305,16 +301,14 @@ impl<T: Tables> Out<T> {
         // What waits on the other channel goes first, so that the place is free.
         self.commit(tx, now)?;
         while cut.offset < cut.total {
-            let place = match tx.place(self.agreed.limit) {
-                Ok(place) => place
-                    .get_mut(..self.agreed.limit)
-                    .ok_or(Refused::TooLarge)?,
-                Err(SendError::Full) if cut.offset > 0 => {
+            let place = match self.place(tx) {
+                Ok(place) => place,
+                Err(Refused::Full) if cut.offset > 0 => {
                     self.cut = Some(cut);
                     tx.flush();
                     return Err(Refused::Cut);
                 }
-                Err(error) => return Err(error.into()),
+                Err(refused) => return Err(refused),
             };
             let mut writer = Writer::new(place);
             transport::Fragment {
@@ -349,7 +343,7 @@ impl<T: Tables> Out<T> {
     #[inline(never)]
     pub(super) fn abandon_this(&mut self, message: &mut dyn FnMut(&mut Writer<'_>)) {
         if let Some(cut) = &mut self.cut {
-            cut.given_up |= known(message) == (cut.total, cut.head);
+            cut.given_up |= cut.is_of(message);
         }
     }
 
@@ -384,12 +378,7 @@ impl<T: Tables> Out<T> {
             // Without marks, a number that is left out makes the peer discard what it has, and an empty
             // frame says that what follows is no part of it.
             self.advance(channel);
-            transport::Frame {
-                reliable: fragment.reliable,
-                sn: self.next(channel),
-                priority: fragment.priority,
-            }
-            .encode(&mut writer);
+            self.frame(channel, &mut writer);
         }
         let len = writer.finish().ok_or(Refused::TooLarge)?;
         tx.commit(len)?;
@@ -450,6 +439,24 @@ impl<T: Tables> Out<T> {
         self.commit(tx, now)?;
         tx.flush();
         Ok(())
+    }
+
+    /// The place of a batch.
+    #[inline]
+    fn place<'x, X: Tx + ?Sized>(&self, tx: &'x mut X) -> Result<&'x mut [u8], Refused> {
+        let place = tx.place(self.agreed.limit)?;
+        place.get_mut(..self.agreed.limit).ok_or(Refused::TooLarge)
+    }
+
+    /// Writes the head of the next frame.
+    #[cfg_attr(target_os = "none", inline(never))]
+    fn frame(&self, channel: Channel, writer: &mut Writer<'_>) {
+        transport::Frame {
+            reliable: channel == Channel::Reliable,
+            sn: self.next(channel),
+            priority: Priority::Data,
+        }
+        .encode(writer);
     }
 
     /// The head of the next fragment, which others follow.

@@ -61,6 +61,7 @@ impl Spot<'_> {
     }
 
     /// The message is handled.
+    #[cfg_attr(target_os = "none", inline(never))]
     pub(super) fn next<'e>(self) -> Step<'e> {
         self.stay(None);
         Step::More

@@ -69,7 +69,7 @@ impl<const N: usize> Rows for [[u8; N]] {
     fn get(&self, index: usize, len: usize) -> &str {
         let row = <[_]>::get(self, index).and_then(|row| row.get(..len));
         // It was a string when it was kept.
-        core::str::from_utf8(row.unwrap_or_default()).unwrap_or_default()
+        crate::wire::text(row.unwrap_or_default()).unwrap_or_default()
     }
 }
 

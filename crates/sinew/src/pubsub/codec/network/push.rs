@@ -71,14 +71,14 @@ impl<'p> Push<'p> {
     #[inline]
     pub fn put_head(key: WireExpr<'_>, qos: Qos, len: usize, w: &mut Writer<'_>) {
         let short = key.scope < 0x80 && key.suffix.is_empty() && len < 0x80 && qos.0 < 0x80;
-        if !short {
-            return Push::long_put_head(key, qos, len, w);
-        }
         let (header, scope) = (PUSH | key.flags(), key.scope as u8);
-        if qos == Qos::DEFAULT {
-            w.array([header, scope, PUT, len as u8]);
-        } else {
-            w.array([header | Z, scope, Qos::EXT, qos.0, PUT, len as u8]);
+        let written = short
+            && match qos {
+                Qos::DEFAULT => w.array([header, scope, PUT, len as u8]),
+                _ => w.array([header | Z, scope, Qos::EXT, qos.0, PUT, len as u8]),
+            };
+        if !written {
+            Push::long_put_head(key, qos, len, w);
         }
     }
 

@@ -106,7 +106,9 @@ impl<'p> Response<'p> {
         self.key.encode(w);
         self.qos.encode(&mut head, w);
         if let Some(responder) = &self.responder {
-            head.part(w, 0x3, |w| responder.encode(w));
+            let part = head.part(w, 0x3);
+            responder.encode(w);
+            part.end(w);
         }
     }
 }

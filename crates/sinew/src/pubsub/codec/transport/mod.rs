@@ -92,7 +92,8 @@ impl Close {
 
     /// Writes it, with its header.
     pub fn encode(&self, w: &mut Writer<'_>) {
-        w.array([CLOSE | if self.session { Self::S } else { 0 }, self.reason]);
+        w.byte(CLOSE | if self.session { Self::S } else { 0 });
+        w.byte(self.reason);
     }
 }
 
