@@ -285,7 +285,7 @@ impl<'s, T: Tables> Cx<'s, T> {
             let timeout = request
                 .timeout_ms
                 .map(|ms| u64::from(ms).saturating_mul(1000));
-            let deadline = self.now.after_micros(timeout.unwrap_or(PATIENCE));
+            let deadline = self.now.later(timeout.unwrap_or(PATIENCE));
             *self.expires = deadline.min(*self.expires);
             let open = slot.get_or_insert(Request {
                 id,

@@ -265,7 +265,7 @@ impl<T: Tables> Session<T> {
         if !kept {
             self.forget = Instant::FAR;
         } else if aged || self.forget == Instant::FAR {
-            self.forget = now.after_micros(self.silence());
+            self.forget = now.later(self.silence());
         }
         self.owed = false;
         Ok(())

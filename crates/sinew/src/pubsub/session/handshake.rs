@@ -115,7 +115,7 @@ impl<T: Tables> Session<T> {
                 self.out.transport(tx, now, &|w| ack.encode(w))?;
                 if !open {
                     self.phase = Phase::Greeted;
-                    self.give_up = now.after_micros(self.config.patience);
+                    self.give_up = now.later(self.config.patience);
                 }
                 Ok(None)
             }
@@ -192,7 +192,7 @@ impl<T: Tables> Session<T> {
     pub(super) fn next_retry(&self, now: Instant) -> Instant {
         match self.config.resend {
             0 => Instant::FAR,
-            resend => now.after_micros(resend),
+            resend => now.later(resend),
         }
     }
 

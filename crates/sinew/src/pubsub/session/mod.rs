@@ -244,7 +244,7 @@ impl<T: Tables> Session<T> {
         self.fresh(Phase::Opening);
         self.accepts = false;
         self.retry = now;
-        self.give_up = now.after_micros(self.config.patience);
+        self.give_up = now.later(self.config.patience);
     }
 
     /// Waits on a new link for the other side to ask for a session. Needs tables that accept
@@ -323,9 +323,9 @@ impl<T: Tables> Session<T> {
                 if T::ANSWERS {
                     deadline = deadline.min(self.expires);
                 }
-                let batch = self.out.since().after_micros(self.batching);
-                let sign = self.out.left.after_micros(self.silence());
-                let lease = self.heard.after_micros(self.out.agreed.lease);
+                let batch = self.out.since().later(self.batching);
+                let sign = self.out.left.later(self.silence());
+                let lease = self.heard.later(self.out.agreed.lease);
                 let due = batch.min(sign).min(lease).min(self.retry);
                 deadline.min(due).min(self.forget)
             }
@@ -397,12 +397,12 @@ impl<T: Tables> Session<T> {
                 }
             }
             Phase::Open => {
-                if self.heard.after_micros(self.out.agreed.lease) <= now {
+                if self.heard.later(self.out.agreed.lease) <= now {
                     return Err(Trouble::End(Closed::Expired));
                 }
                 self.out.settle(tx, now)?;
                 if self.retry <= now {
-                    self.retry = now.after_micros(self.silence());
+                    self.retry = now.later(self.silence());
                     self.declare_again();
                 }
                 if self.owed || self.forget <= now {
@@ -412,10 +412,10 @@ impl<T: Tables> Session<T> {
                 if T::ANSWERS && self.expires <= now {
                     self.expire_request(tx, now)?;
                 }
-                if self.is_batching() && self.out.since().after_micros(self.batching) <= now {
+                if self.is_batching() && self.out.since().later(self.batching) <= now {
                     self.out.flush(tx, now)?;
                 }
-                if self.out.left.after_micros(self.silence()) <= now {
+                if self.out.left.later(self.silence()) <= now {
                     self.out.transport(tx, now, &|w| KeepAlive.encode(w))?;
                 }
             }
@@ -455,7 +455,7 @@ impl<T: Tables> Session<T> {
         self.said_all = false;
         self.retry = match self.config.resend {
             0 => Instant::FAR,
-            _ => now.after_micros(self.silence()),
+            _ => now.later(self.silence()),
         };
         stats::count(&mut self.stats.opened);
         Event::Opened
@@ -477,7 +477,7 @@ impl<T: Tables> Session<T> {
         // It may have been answered already.
         (self.peer, self.out.agreed) = (peer, agreed);
         self.phase = Phase::Greeted;
-        self.give_up = now.after_micros(self.config.patience);
+        self.give_up = now.later(self.config.patience);
         Event::Closed(Closed::Restarted)
     }
 

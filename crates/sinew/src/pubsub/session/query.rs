@@ -155,7 +155,7 @@ impl<T: Tables> Session<T> {
         let sent = self.out.send(tx, now, how, &mut |w| request.encode(w));
         sent.map_err(|refused| AskError::Put(refused.into()))?;
         self.last_query = id;
-        let deadline = now.after_micros(timeout);
+        let deadline = now.later(timeout);
         *slot = Some(Query { id, deadline });
         Ok(QueryId(id))
     }
